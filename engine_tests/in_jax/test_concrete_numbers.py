@@ -178,3 +178,27 @@ def test_a_function_with_two_operations_on_floats_is_compiled():
     divided = [jax.make_jaxpr(function)(FLOATS, FLOATS) for function in (jnp.divide, lambda a, b: a / 7)]
     assert list(map(traced.is_exact, divided)) == [True, False]
     assert not traced.is_exact(jax.make_jaxpr(jax.jit(_seventh))(FLOATS[0, 0]))
+
+
+def aligned(*values):
+    """Return an array of NumPy in memory that JAX may share."""
+    memory = np.zeros(4 * len(values) + 64, dtype=np.uint8)
+    begin = -memory.ctypes.data % 64
+    result = memory[begin : begin + 4 * len(values)].view(np.float32)
+    result[:] = values
+    return result
+
+
+@pytest.mark.parametrize(
+    "function",
+    [jnp.asarray, jax.device_put, lax.neg, jax.jit(lambda row: row), lambda row: jnp.asarray(row)[:2]],
+    ids=["asarray", "device_put", "a primitive", "under jit", "indexed"],
+)
+def test_what_a_program_writes_into_its_arrays_does_not_change_what_is_kept(function):
+    expected = np.asarray(function(aligned(1, 5, 7))).tolist()
+    with calls.answered_by(None):
+        row = aligned(1, 5, 7)
+        function(row)
+        row[0] = 2
+        assert np.asarray(function(aligned(1, 5, 7))).tolist() == expected
+    assert made_array(row, weak_type=False).unsafe_buffer_pointer() != row.ctypes.data

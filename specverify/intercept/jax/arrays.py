@@ -203,9 +203,25 @@ def made_array(numbers: np.ndarray[Any, Any], *, weak_type: bool) -> Any:
     """Return a new JAX array of ``numbers``, in the dtype of ``numbers``; with ``weak_type`` this dtype is weak."""
     aval = core.ShapedArray(numbers.shape, numbers.dtype, weak_type=weak_type)
     device = pxla.get_default_device()
-    return pxla.batched_device_put(
-        aval, _sharding(device), [np.ascontiguousarray(numbers).reshape(numbers.shape)], [device], committed=False
-    )
+    return _put(numbers, aval, _sharding(device), committed=False)
+
+
+def copied(array: Any) -> Any:
+    """Return a copy of ``array``, a JAX array of numbers; one on several devices is returned itself.
+
+    JAX shares memory with the array of NumPy from which an array was made, so that a program may change an array of JAX
+    although it is immutable. What is kept beyond a call must be a copy.
+    """
+    if len(array.sharding.device_set) > 1:
+        return array
+    return _put(asarray(array), array.aval, array.sharding, committed=array.committed)
+
+
+def _put(numbers: np.ndarray[Any, Any], aval: Any, sharding: Any, *, committed: bool) -> Any:
+    """Return a JAX array of a copy of ``numbers``, described by ``aval``, on the one device of ``sharding``."""
+    (device,) = sharding.device_set
+    own = array(numbers, copy=True, order="C").reshape(numbers.shape)
+    return pxla.batched_device_put(aval, sharding, [own], [device], committed=committed)
 
 
 _sharding = cache(SingleDeviceSharding)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import jax
 
 from specverify.intercept.cpython.patches import asarray
-from specverify.intercept.jax.arrays import LARGE, key_data
+from specverify.intercept.jax.arrays import LARGE, copied, key_data
 from specverify.intercept.jax.operations import computed_by_numpy
 from specverify.intercept.jax.traced import CALLS_BACK, halves_inside
 from specverify.intercept.run import PROCESS
@@ -123,7 +123,7 @@ def operand_key(operand: Any) -> Hashable | None:
 
 
 def standing_for(array: Any) -> Any:
-    """Return the array that represents the content of ``array`` in cache keys: the first array seen with this content.
+    """Return the array that represents the content of ``array`` in cache keys: a copy of the first with this content.
 
     An array that must not be cached is returned itself.
     """
@@ -133,6 +133,8 @@ def standing_for(array: Any) -> Any:
     if numbers.size > LARGE or (numbers is not array and jax.config.jax_debug_key_reuse):
         return array
     content = (kind, numbers.weak_type, numbers.shape, numbers.sharding, asarray(numbers).tobytes())
-    result = PROCESS.jax.arrays.setdefault(content, array)
+    result = PROCESS.jax.arrays.get(content)
+    if result is None:
+        result = PROCESS.jax.arrays[content] = copied(array) if numbers is array else array
     PROCESS.jax.ours[id(result)] = result
     return result
