@@ -148,25 +148,15 @@ def _products(p: Sequence[Row], q: Sequence[Row], drafts: Tokens, *, each: bool 
     return [min(most, product) for product in accumulate(ratios, mul, initial=1)]
 
 
-def _mass(w: Any, p: Any, q: Any) -> Any:
-    return np.maximum(w * p - q, 0).sum()
-
-
-def _passes_above(w: Sequence[Any], p: Sequence[Any], q: Sequence[Any], i: int) -> Any:
-    """Return R / (R + 1 - w), where w may be larger than 1."""
-    mass = _mass(w[i], p[i], q[i])
-    return mass / (mass + 1 - w[i]) if mass + 1 - w[i] > 0 else 1
-
-
 def _passes_with_other(of_mass: int, of_w: int, of_row: int = 0) -> Passes:
     """Return the probability R / (R + 1 - w) of each test with R after another draft, or w after another one.
 
     R is that after ``of_mass`` drafts more than those that are tested, and w that after ``of_w`` more. The w in R is
-    that after ``of_row`` drafts more than its p and q.
+    that after ``of_row`` drafts more than its p and q. All may be 0; then w may be larger than 1.
     """
 
     def passes(w: Sequence[Any], p: Sequence[Any], q: Sequence[Any], i: int) -> Any:
-        mass = _mass(w[i + of_mass + of_row], p[i + of_mass], q[i + of_mass])
+        mass = np.maximum(w[i + of_mass + of_row] * p[i + of_mass] - q[i + of_mass], 0).sum()
         rest = mass + 1 - w[i + of_w]
         return mass / rest if rest > 0 else 1
 
@@ -179,7 +169,7 @@ _OTHER_RULES: Mapping[str, BlockRule] = {
     f"w = the product of min(1, p/q) over the accepted drafts, {_LIMITED}": BlockRule(partial(_products, each=True)),
     f"w = min(1, the product of p/q over the accepted drafts), {_LIMITED}": BlockRule(_products),
     f"w = the product of p/q over the accepted drafts, {_LIMITED}": BlockRule(
-        partial(_products, most=float("inf")), _passes_above
+        partial(_products, most=float("inf")), _passes_with_other(0, 0)
     ),
     "the first failed test as the end of a block, expected as in {rule} the longest prefix that passes its test": (
         BlockRule(in_order=True)

@@ -28,7 +28,7 @@ from specverify.intercept.symbolic.numbers import wrapped
 from specverify.intercept.symbolic.uniform import refusal
 
 
-class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
+class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # the types of JAX are not checked
     """A JAX tracer that holds symbolic elements.
 
     ``elements`` is an object array in the shape of the array. An element is a number, a symbolic number (``Symbolic``),

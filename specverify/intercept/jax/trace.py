@@ -13,7 +13,7 @@ from specverify.intercept.cpython.patches import asarray
 from specverify.intercept.jax.arrays import SymbolicTracer, constant
 
 
-class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
+class AnsweringTrace(core.Trace):  # type: ignore[misc]  # the types of JAX are not checked
     """A JAX trace that gets every primitive, from ``jax.numpy`` line by line, from ``vmap``, and from ``jit``."""
 
     def __init__(self, compute: Callable[[Any, list[Any], dict[str, Any]], list[Any]]) -> None:
