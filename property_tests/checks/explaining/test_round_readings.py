@@ -54,6 +54,12 @@ def test_a_rejected_draft_that_is_kept_for_the_next_position_is_named():
     assert reading_of(kept, ahead, (0, 1)).fault == f"{said}(0.5, 0.5)"
 
 
+@pytest.mark.parametrize(("new", "is_fault"), [((1, 0), False), ((1, 0, 1), True)])
+def test_only_the_last_token_may_have_a_draw_that_nothing_reads(new, is_fault):
+    reading = reading_of([coin(0.0, 0.5)], Models(model(P), None, (0,), len(new)), new)
+    assert bool(reading.fault) == is_fault
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_coin_before_the_queries_of_its_round_is_no_test(late):
     """Without draws before it, the draft of such a round is certain in q; the coin may choose a drafter."""

@@ -19,6 +19,7 @@ from specverify.intercept.symbolic.races import Clock, clock_of, law_of_first, r
 from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
+from specverify.laws.paths import paths
 
 # Orders: every question about who rings first, in any order of questions, against all orders at once
 
@@ -301,3 +302,18 @@ def test_the_last_of_an_ascending_order_is_the_largest_although_plain_numbers_ar
     assert {token: pytest.approx(mass) for token, mass in law.items()} == {1: 0.75, 3: 0.25}
     with pytest.raises(NeedsValue, match="equal numbers"):
         program_law(partial(program, rank=0))
+
+
+def test_the_outcome_of_a_race_is_the_index_in_the_row():
+    """An entry that cannot win and the winner keep their indices, with probability 0."""
+
+    def program():
+        return tuple(np.argsort(np.random.default_rng().exponential(size=4) / [0.2, 0.0, 0.3, 0.5])[:2].tolist())
+
+    def run(draws):
+        with answered_everywhere(draws):
+            return program()
+
+    with np.errstate(divide="ignore"):
+        drawn = {path.outcome: [one.weights for one in path.decisions] for path in paths(run)}
+    assert drawn[2, 3][1] == pytest.approx((0.2 / 0.7, 0, 0, 0.5 / 0.7))

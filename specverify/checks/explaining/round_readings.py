@@ -556,12 +556,13 @@ class _PathReader:
         """Yield the drafts ``drafted`` of a round with one more draft, a token that no draw produced.
 
         ``here`` is the text before the added draft. A draft without a draw has q = 1, so the rule accepts it with
-        probability p. If a coin tests the added draft, each token whose p equals the bound of this coin may be the
-        draft. The next token of the final text may be the draft too.
+        probability p. If a coin tests the added draft, the target may have been queried with the draft before. If not,
+        each token whose p equals the bound of this coin may be the draft. The next token of the final text may be the
+        draft too.
         """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
-        coin = self._next(drafted.next + len(drafted.tokens), lookup=False)
+        coin = self._next(drafted.next + self._number_of_tests(drafted, here), lookup=False)
         fitting: list[int] = []
         p = self.rows.p(here)
         if coin is None and _certain(p) is not None:
@@ -569,8 +570,27 @@ class _PathReader:
         if coin is not None:
             seen = DraftTest(coin, self.models.upside_down).probability
             fitting = [token for token, mass in enumerate(p) if abs(mass - seen) < NEAR]
-        for token in dict.fromkeys((*fitting, *self.final[len(here) : len(here) + 1])):
+        queried = () if coin is None else self._queried_after(here, len(coin.before))
+        for token in queried or dict.fromkeys((*fitting, *self.final[len(here) : len(here) + 1])):
             yield self._with(drafted, token, _sure(token, self.size), drafted.next, UNLIKELY * (1 + (coin is None)))
+
+    def _number_of_tests(self, drafted: _DraftReading, here: Tokens) -> int:
+        """Return how many of the drafts ``drafted`` need a draw for their test; ``here`` is the text after them."""
+        begin = len(here) - len(drafted.tokens)
+        bounds = (
+            float(ratio(self.rows.p(here[: begin + i])[token], drafted.q[i][token]))
+            for i, token in enumerate(drafted.tokens)
+        )
+        return sum(NEAR < bound < 1 - NEAR for bound in bounds)
+
+    def _queried_after(self, here: Tokens, made: int) -> list[int]:
+        """Return each token that follows ``here`` in a text with which the target is queried before draw ``made``."""
+        longer = {
+            text[len(here)]: None
+            for (name, text), moment in self.first.items()
+            if name == "target" and moment <= made and len(text) > len(here) and text[: len(here)] == here
+        }
+        return list(longer)
 
     def _with(
         self, drafted: _DraftReading, token: int, row: Row, after: int, cost: float, fault: str = "", place: str = "",
@@ -820,7 +840,7 @@ class _PathReader:
         """Yield each way to interpret the token after the text ``here`` as a token that no draw produced.
 
         Three cases are distinguished: p or the residual gives the token probability 1; it is the last token of the
-        path, whose draw may never be read; or the program chooses it without a draw, which is a deviation. The
+        path, whose draw the program need not read; or the program chooses it without a draw, which is a deviation. The
         parameters and the yielded tuples are those of ``_token``.
         """
         sure = _certain(rule)
@@ -832,7 +852,9 @@ class _PathReader:
                 after = f" after {here}" if row and name == "p" else ""
                 said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
-        elif at == len(self.items) and self.models.open_end:  # the last token of a path need not be looked at
+        elif (
+            at == len(self.items) and self.models.open_end and len(here) >= len(self.final) - 1
+        ):  # the last token of a path need not be looked at
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
         elif emitted is not None:

@@ -651,7 +651,7 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     ``place`` is the line of the program that compares; ``first_of_ties`` as for ``winner``.
     """
     race, racing, plain = _contest(scores, number, place)
-    drawn = _Contestants(racing)
+    drawn = _Contestants(racing, len(scores))
     if plain:
         result = _by_order(drawn, race, number, scores)
     else:
@@ -665,10 +665,25 @@ class _Contestants(NamedTuple):
     """The uniforms that take part in a race of exponential clocks.
 
     ``racing`` has (index in the row of scores, uniform, clock) for each of them. The time at which the clock rings is a
-    function of the uniform.
+    function of the uniform. ``size`` is the number of scores in the row.
     """
 
     racing: Sequence[tuple[int, Uniform, Clock]]
+    size: int
+
+    def first(self, pmf: Any, runners: Sequence[Runner]) -> int:
+        """Draw the clock of ``runners`` that rings first and return its index; ``pmf`` is the law of the index.
+
+        The outcome of the recorded draw is the index of the clock's score in the row, as if the whole row raced.
+        """
+        at = {uniform.known.runner: place for place, uniform, _ in self.racing}
+        places = [at[runner] for runner in runners if runner in at]
+        if mode().coupled is not None or len(places) < len(runners):
+            return self.one(pmf, runners)
+        whole = [0.0] * self.size
+        for place, mass in zip(places, pmf.tolist(), strict=True):
+            whole[place] = mass
+        return places.index(self.one(array(whole), runners))
 
     def one(self, pmf: Any, among: Sequence[Any]) -> int:
         """Draw the winner of a race and return its index in ``among``, a sequence of clocks or scores.
@@ -705,7 +720,7 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
         return [_reweighted(drawn, list(runners), rates, [scores[at] for at, _, _ in drawn.racing], once=once)]
     left, result, first = list(runners), [], race.first != alike
     for _ in range(min(number, len(left)) if first else len(left)):
-        ringing = first_of(left, drawn.one)
+        ringing = first_of(left, drawn.first)
         left.remove(ringing)
         result.append(runners[ringing][0])
     return result if first else result[::-1][:number]
