@@ -113,8 +113,29 @@ FEWER = tuple(
 )
 """Scenarios for drawn trees, without some of the longest ones, because every drawn node multiplies the paths."""
 
+
+def rejection_below_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Verify ``draft`` by recursive rejection that continues below one node (SpecInfer, arXiv 2305.09781, Algorithm 2).
+
+    ``target`` gives p after ``prefix``. Of equal siblings only the first can be accepted, so the nodes below the others
+    are left out. A rule that continues below all of them accepts as many drafts or more.
+    """
+    pairs = list(zip(draft.parents, draft.tokens, strict=True))
+    kept: list[int] = []
+    for node, (parent, _) in enumerate(pairs):
+        if parent == -1 or (parent in kept and pairs.index(pairs[parent]) == parent):
+            kept.append(node)
+    number = {-1: -1} | {node: i for i, node in enumerate(kept)}
+    thinned = Draft(
+        tokens=tuple(draft.tokens[node] for node in kept),
+        parents=tuple(number[draft.parents[node]] for node in kept),
+        pmfs=tuple(draft.pmfs[node] for node in kept),
+    )
+    return recursive_rejection(draws, target, prefix, thinned)
+
+
 DRAFTING: dict[Drafts, TreeDrafting] = {
-    "with_replacement": TreeDrafting(independent, recursive_rejection, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
+    "with_replacement": TreeDrafting(independent, rejection_below_one, ((-1, -1, -1), (-1, -1, 0), (-1, 0, 0)), FEWER),
     "without_replacement": TreeDrafting(
         without_replacement, recursive_rejection, ((-1, -1, -1), (-1, -1, 0, 0)), FEWER
     ),
