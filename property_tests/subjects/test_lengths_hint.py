@@ -54,6 +54,22 @@ def test_an_engine_that_fails_for_every_batch_gets_no_hint() -> None:
     assert lengths_hint(lambda scenario: Made(lambda prompts: 1 / 0, batched=True)) == ""
 
 
+def test_an_error_of_some_decodes_is_no_sign_of_the_lengths() -> None:
+    """Here it is raised for the first batch with prompts of different lengths."""
+    failed = []
+
+    def make(scenario: Any) -> Made:
+        def decode(prompts: Any) -> list[list[int]]:
+            if len({len(prompt) for prompt in prompts}) > 1 and not failed:
+                failed.append(True)
+                raise KeyError(1)
+            return decoded(scenario, prompts)
+
+        return Made(decode, batched=True)
+
+    assert lengths_hint(make) == ""
+
+
 def test_an_index_error_that_a_larger_vocabulary_only_makes_rarer_is_no_sign_of_it() -> None:
     def make(scenario: Any) -> Any:
         def decode(prompt: Any) -> list[int]:

@@ -27,12 +27,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
 from specverify.base.arguments import argument_error, check_callable, check_choice
-from specverify.base.callables import POSITIONAL
-from specverify.subjects.parameter_order import in_named_order
+from specverify.base.callables import POSITIONAL, signature_of, with_parameters
+from specverify.subjects.parameter_order import ORDER, in_named_order
 
 Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
 """Source of a kernel's random numbers: arguments in one of two intervals, a seed and an offset, or the kernel itself.
@@ -148,7 +149,28 @@ def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
         raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}{hint}") from None
     if given.dtype not in FLOATS or not hasattr(xp, given.dtype):
         raise argument_error("dtype", given.dtype, f"the name of a float dtype of {given.library}")
-    return _with_parameters(Kernel(in_named_order(call), name, given, frozenset()))
+    return _with_parameters(Kernel(in_named_order(_with_named_last(call)), name, given, frozenset()))
+
+
+def _with_named_last(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel ``call`` with its parameters in ``NAMED`` as keywords; ``call`` if none stands among the first.
+
+    So p, q and drafts are its first three parameters, in whatever order. A kernel with a positional-only parameter, or
+    without a readable signature, is returned unchanged.
+    """
+    signature = signature_of(call)
+    items = [] if signature is None else list(signature.parameters.values())
+    first = [item for item in items[: len(ORDER)] if item.name in NAMED]
+    if signature is None or not first or any(item.kind is not item.POSITIONAL_OR_KEYWORD for item in items):
+        return call
+    others = [item for item in items if item.name not in NAMED]
+
+    @wraps(call)
+    def with_keywords(*given: Any, **named: Any) -> Any:
+        return call(**dict(zip([item.name for item in others], given, strict=False)), **named)
+
+    last = [item.replace(kind=item.KEYWORD_ONLY) for item in items if item.name in NAMED]
+    return with_parameters(with_keywords, signature, [*others, *last])
 
 
 def positional(kernel: Kernel) -> tuple[str, ...]:

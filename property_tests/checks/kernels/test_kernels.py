@@ -65,6 +65,16 @@ def test_a_kernel_gets_its_arguments_in_the_order_of_their_names():
     assert named(check_kernel(wrong, quick=True, on_fail=None), "law_is_target").status is Status.REFUTED
 
 
+@pytest.mark.parametrize("scale", [1, 0.9])
+def test_a_named_parameter_may_stand_between_the_first(scale):
+    def kernel(draft_token_ids, lengths, draft_probs, target_probs, accept_uniforms, final_uniforms):
+        given = target_probs, draft_probs, draft_token_ids, lengths, accept_uniforms * scale, final_uniforms
+        return with_lengths(*given)
+
+    verdict = named(check_kernel(kernel, quick=True, on_fail=None), "law_is_target")
+    assert verdict.status is (Status.HOLDS if scale == 1 else Status.REFUTED)
+
+
 def test_a_refutation_is_raised_with_its_counterexample():
     with pytest.raises(SpeculationRefuted, match=r"(?s)Then .*because.*Let .*law is target - refuted, "):
         check_kernel(PLANTED["replaced from p"].kernel, **SMALL)
