@@ -55,12 +55,12 @@ def test_an_engine_that_fails_for_every_batch_gets_no_hint() -> None:
 
 
 def test_an_error_of_some_decodes_is_no_sign_of_the_lengths() -> None:
-    """Here it is raised for the first batch with prompts of different lengths."""
+    """Here it is raised for the first batch whose last prompt is (0,)."""
     failed = []
 
     def make(scenario: Any) -> Made:
         def decode(prompts: Any) -> list[list[int]]:
-            if len({len(prompt) for prompt in prompts}) > 1 and not failed:
+            if tuple(prompts[-1]) == (0,) and not failed:
                 failed.append(True)
                 raise KeyError(1)
             return decoded(scenario, prompts)
