@@ -19,7 +19,7 @@ from specverify.laws.certain_tables import is_certain
 from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS
 from specverify.laws.enumeration import decoder_law, one_round_law, whole_run
 from specverify.laws.law import Law
-from specverify.laws.paths import estimated_paths
+from specverify.laws.paths import PROBES, estimated_paths
 from specverify.laws.rounding import FLOAT32, of_decision
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
@@ -327,14 +327,14 @@ def may_be_refused(case: Case) -> bool:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(
-    opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]], most: float = math.inf
+    opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]], most: float = math.inf, probes: int = PROBES
 ) -> float:
     """Return the approximate number of paths of a program, or any number above ``most`` if it exceeds ``most``.
 
-    ``opened`` returns a context manager that yields the program.
+    ``opened`` returns a context manager that yields the program. ``probes`` random runs are made.
     """
     with opened() as run:
-        return estimated_paths(run, most=most)
+        return estimated_paths(run, probes, most=most)
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,7 @@ from specverify.intercept.audit import side_audit
 from specverify.laws.enumeration import EnumerationTooLarge, far_exceeds, program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
 from specverify.laws.near_ties import Logits, Parting, greedy_parting
-from specverify.laws.paths import Path, estimated_paths, first_outcomes
+from specverify.laws.paths import PROBES, Path, estimated_paths, first_outcomes
 from specverify.laws.rounding import (
     FLOAT64,
     LARGEST,
@@ -40,6 +40,8 @@ NOT_EXAMINED = (
 )
 WORTH_SHARING = 1000
 """Number of runs below which one process is faster than several, each of which imports the engine."""
+ERROR_OF_ESTIMATE, RUNS_OF_A_PROBE = 1.2, 20
+"""An estimated number of paths is often too large by this factor, if one run in 20 of those it may save is a probe."""
 KEPT_PATHS = 5000
 """The paths of a law with at most this many are kept for the explanation."""
 
@@ -261,13 +263,13 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
 
     ``conditions`` has the largest number of runs and the number of processes. A program that almost surely has more
     paths gets a quarter of the runs: its law stays incomplete, but can still show a wrong program. If ``conditions``
-    require a complete law within few runs, and the estimated number of paths is twice as large, ``EnumerationTooLarge``
-    is raised without a run.
+    require a complete law within few runs, and the estimated number of paths is larger by more than the usual error of
+    the estimate, ``EnumerationTooLarge`` is raised without a run.
     """
     runs, within = conditions.runs, conditions.complete_within
     if within is not None and program.most_paths < math.inf:
-        number = paths_of_program(program.open, program.most_paths)
-        if number > 2 * within:
+        number = paths_of_program(program.open, program.most_paths, max(PROBES, within // RUNS_OF_A_PROBE))
+        if number > ERROR_OF_ESTIMATE * within:
             raise EnumerationTooLarge(f"it has about {number:.0f} paths")
     if program.most_paths == math.inf and has_far_more_paths(program.open, runs):
         runs = max(1, runs // 4)
