@@ -96,6 +96,12 @@ def test_a_model_of_no_known_engine_is_refused():
         check_engine(lambda: [0], plain, models=(torch.nn.Linear(1, 1),))
 
 
+@pytest.mark.parametrize("models", [3, "draft"])
+def test_models_of_what_is_made_for_a_scenario_are_refused(models):
+    with pytest.raises(ValueError, match=f"observe or models is {models!r}, expected none"):
+        check_engine(lambda scenario: lambda prompt: [0], models=models)
+
+
 @pytest.mark.thorough
 def test_transformers_generate_in_three_lines():
     engine = assisted_engine(PROGRAMS[0])

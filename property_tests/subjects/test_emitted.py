@@ -312,3 +312,14 @@ def with_random(p, q, draft_tokens):
 @pytest.mark.thorough
 def test_a_verifier_of_the_standard_library_holds():
     assert {verdict.status for verdict in check_verifier(with_random, gammas=(1,))} == {Status.HOLDS}
+
+
+@pytest.mark.parametrize("answer", [np.eye(3, dtype=int), np.zeros((2, 1, 2), dtype=int), np.int64(1)])
+def test_an_array_of_several_axes_or_none_is_no_row(answer):
+    said = f"it returned {type(answer).__name__} of shape {list(answer.shape)}, expected a row of integer tokens"
+    with pytest.raises(UnusableSubject, match=re.escape(said)):
+        emitted_row(answer, 8)
+
+
+def test_a_row_may_have_axes_of_length_one():
+    assert emitted_row(np.array([[2, 0, -1]]), 2) == emitted_row(np.array([[2], [0]]), 2) == (2, 0)

@@ -42,6 +42,18 @@ def test_beside_a_refutation_the_undecided_checks_are_listed_without_their_reaso
     assert "the reason" not in str(beside)
 
 
+@pytest.mark.parametrize("status", [Status.UNUSABLE, Status.HOLDS])
+def test_what_a_law_shows_is_told_before_boundary_draws_if_its_answers_are_unusable(status):
+    plan = CheckPlan("a plan", (), lambda names, limit, known: [], {})
+    law = Verdict("it", "law_is_target", status, "it returned a matrix")
+    refuted = Verdict("it", "support_at_boundary_draws", Status.REFUTED, "a token comes out")
+    said = str(fault_of(plan, [law, refuted]))
+    assert said.startswith(
+        "it: law_is_target is unusable" if status is Status.UNUSABLE else "it: support at boundary draws"
+    )
+    assert "a token comes out" in said
+
+
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.HOLDS])
 def test_a_check_that_is_expected_to_fail_and_is_decided_by_samples_alone_does_not_hold(status):
     options = {"expected_failures": {"draws_are_independent": "common noise"}}

@@ -85,6 +85,8 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
     try:
         check_type(answer, who)
+        if not _is_row(answer):
+            raise TypeError  # noqa: TRY301 - a row of the wrong shape is reported as one of the wrong type
         row = _flat(answer).tolist() if hasattr(answer, "reshape") else in_order(answer)
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
@@ -226,7 +228,8 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     the largest number of tokens of the row. In a coupled run (``checks.coupled_runs``) the law is compared with the
     draw of the token, and None is returned.
     """
-    if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
+    is_row = _is_row(answer) if hasattr(answer, "reshape") else isinstance(answer, (list, tuple))
+    if not (least := _LEFT_OPEN.get()) or not is_row:
         return None
     items = items_of(answer)
     if any(_kind(item) in NOT_TOKENS for item in items):
@@ -248,6 +251,12 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
         if law is not None:
             mode().coupled.open_end(last, law)
     return None
+
+
+def _is_row(answer: Any) -> bool:
+    """Return whether ``answer`` has one axis of tokens; further axes may have length 1. True if it is no array."""
+    shape = getattr(answer, "shape", (1,))
+    return len(shape) > 0 and sum(length != 1 for length in shape) <= 1
 
 
 def items_of(answer: Any) -> Any:

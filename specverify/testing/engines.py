@@ -117,7 +117,7 @@ def check_engine(
     if plain is None:
         check_callable(speculative, "what makes the engine", arguments=1)
         sizes = checked_sizes(sizes)
-        if checked is not None or len(models) > 0:
+        if checked is not None or models not in ((), []):
             raise argument_error(
                 "observe or models", observe or models, "none: what is made for a scenario brings its own"
             )

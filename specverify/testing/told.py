@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.places import GIVEN
-from specverify.report.prose import also_refuted, by_cause, failure
+from specverify.report.prose import LAWS, also_refuted, by_cause, failure
 from specverify.run.catalogue import find_subject, is_external
 from specverify.run.replays import named_by
 from specverify.subjects.subject import UnusableSubject
 
+AT_BOUNDARY_DRAWS = "support_at_boundary_draws"
 _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 """Matches a result of the wrong kind in a message; it differs in each call."""
 _SEE = re.compile(r": (see \w+)$")
@@ -44,9 +45,13 @@ def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
     """Return the failed verdicts ``wrong`` in groups; the verdicts of a group have one cause, such as one wrong law.
 
     Groups with a refutation come first, in the order of ``report.prose.by_cause``, then the others in the order of
-    ``wrong``.
+    ``wrong``. If a law could not be examined, what the answers mean is not known, so a refutation at boundary draws
+    comes last.
     """
-    return by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
+    refuted, others = by_cause(wrong), [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
+    is_unusable = any(v.check in LAWS and v.status is Status.UNUSABLE for v in wrong)
+    last = [group for group in refuted if is_unusable and group[0].check == AT_BOUNDARY_DRAWS]
+    return [group for group in refuted if group not in last] + others + last
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:

@@ -232,3 +232,12 @@ def test_two_drafts_before_a_query_to_the_target_are_of_one_round():
 def test_the_row_that_a_token_is_drawn_from_is_not_replaced_by_the_expected_one():
     words = "replaced by 2 (drawn from (0.3, 0.7), expected norm(max(p - q, 0)) = (1, 0))"
     assert without_other_cause(words, "a rejected draft is replaced by a draw from norm(|p - q|)") == words
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_program_without_a_query_ahead_of_its_draws_drafts_nothing(ahead):
+    """It ends one token early. With ``ahead`` the target is queried with a token that no draw produced before."""
+    queries = ((0, "target", (0,)), (0, "target", (0, 1))) if ahead else ((0, "target", (0,)), (1, "target", (0, 1)))
+    models = Models(model(P), None, (0,), 3, queries=queries)
+    paths = [([token(first, 0.5, 0.5)], (first,), models) for first in (0, 1)]
+    assert any(engine_rounds(paths).readings) == ahead

@@ -67,8 +67,8 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
-    if not names and not any(_is_test(item) for items, _, _ in all_paths for item in items):
-        return EngineRounds([None] * len(all_paths), "")  # nothing is drafted
+    if _drafts_nothing(all_paths):
+        return EngineRounds([None] * len(all_paths), "")
     own_drafts = bool(names) and "draft" not in names
     guesses = own_drafts or any(_begins_with_test(items) for items, _, _ in all_paths)
     greedy = guesses and "draft" in names
@@ -113,6 +113,22 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         or _draft_row(read)
     )
     return EngineRounds(best, other, bool(other))
+
+
+def _drafts_nothing(all_paths: Sequence[NewPath]) -> bool:
+    """Return whether the program drafts no tokens, as far as its paths show it.
+
+    No path has a coin, and the draft model is not queried. A text with which the target is queried has no more new
+    tokens than there were draws before; tokens that are certain in p need no draw.
+    """
+    for items, _, models in all_paths:
+        if any(map(_is_test, items)) or any(name == "draft" for _, name, _ in models.queries):
+            return False
+        for draws, _, text in models.queries:
+            before = (text[:length] for length in range(len(models.prompt), len(text)))
+            if sum(max(models.p(each)) < 1 - NEAR for each in before) > draws:
+                return False
+    return True
 
 
 def _last_draws(all_paths: Sequence[NewPath]) -> dict[tuple[str, tuple[int, ...]], frozenset[int]]:
