@@ -177,6 +177,7 @@ def test_a_residual_in_bfloat16_of_rows_in_float32_is_told_what_it_costs():
     verdict = judged(with_residual(residual_in_bfloat16), shapes("at edges"))
     assert verdict.status is Status.UNKNOWN
     assert "may be rounding: in floats spaced by 0.008 at 1" in verdict.statement
+    assert verdict.statement.endswith("Pass cases in float32 or float64, and let the program compute in them")
     assert "in float64" in verdict.statement
 
 

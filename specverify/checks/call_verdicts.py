@@ -44,6 +44,8 @@ NEAR = 1e-5
 """Total variation below which a law equals one particular floating-point evaluation of the rule."""
 
 
+IN_FINER_FLOATS = "Pass cases in float32 or float64, and let the program compute in them"
+"""The way out if the floats of a program or of its cases are too coarse."""
 MOST_ROUNDING = 0.1
 """Total variation above which a law is wrong, whatever its cause. In floats of 16 bits a program that adds in float32
 stays below a twentieth of this at a vocabulary of 150 000; a cumulative sum in 16 bits exceeds it."""
@@ -324,7 +326,8 @@ def _too_coarse(fine: _ExcessLaw, coarse: _ExcessLaw, epsilon: float) -> str:
             f"{coarse.told}: more than rounding, but too little ({readable(coarse.total)} in all) to distinguish "
             "a defect from a small number that is added to avoid a division by 0"
         )
+    told = f"; {fine.told}" if fine.told else ""
     return (
         f"TV = {readable(fine.distance)} from the rule's law may be rounding: in floats spaced by {epsilon:.1g} at 1 "
-        f"it can be {coarse.slack:.1g}, in float64 {fine.slack * FLOAT64 / FLOAT32:.1g}; {fine.told}"
+        f"it can be {coarse.slack:.1g}, in float64 {fine.slack * FLOAT64 / FLOAT32:.1g}{told}. {IN_FINER_FLOATS}"
     )
