@@ -304,16 +304,30 @@ def test_the_last_of_an_ascending_order_is_the_largest_although_plain_numbers_ar
         program_law(partial(program, rank=0))
 
 
+def weights_of_paths(program):
+    """Return the weights of all draws on each path of ``program``, by the outcome of the path."""
+
+    def run(draws):
+        with answered_everywhere(draws), np.errstate(divide="ignore"):
+            return program(np.random.default_rng())
+
+    return {path.outcome: [one.weights for one in path.decisions] for path in paths(run)}
+
+
 def test_the_outcome_of_a_race_is_the_index_in_the_row():
     """An entry that cannot win and the winner keep their indices, with probability 0."""
 
-    def program():
-        return tuple(np.argsort(np.random.default_rng().exponential(size=4) / [0.2, 0.0, 0.3, 0.5])[:2].tolist())
+    def program(rng):
+        return tuple(np.argsort(rng.exponential(size=4) / [0.2, 0.0, 0.3, 0.5])[:2].tolist())
 
-    def run(draws):
-        with answered_everywhere(draws):
-            return program()
+    assert weights_of_paths(program)[2, 3][1] == pytest.approx((0.2 / 0.7, 0, 0, 0.5 / 0.7))
 
-    with np.errstate(divide="ignore"):
-        drawn = {path.outcome: [one.weights for one in path.decisions] for path in paths(run)}
-    assert drawn[2, 3][1] == pytest.approx((0.2 / 0.7, 0, 0, 0.5 / 0.7))
+
+def test_the_outcome_of_a_second_race_is_the_index_in_the_row():
+    def program(rng):
+        noise = rng.exponential(size=3)
+        return tuple(int(np.argmin(noise / weights)) for weights in ([0.5, 0.3, 0.2], [0.6, 0.0, 0.4]))
+
+    second = weights_of_paths(program)[1, 2][1]
+    assert len(second) == 3
+    assert second[1] == 0

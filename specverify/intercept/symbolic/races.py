@@ -671,24 +671,11 @@ class _Contestants(NamedTuple):
     racing: Sequence[tuple[int, Uniform, Clock]]
     size: int
 
-    def first(self, pmf: Any, runners: Sequence[Runner]) -> int:
-        """Draw the clock of ``runners`` that rings first and return its index; ``pmf`` is the law of the index.
-
-        The outcome of the recorded draw is the index of the clock's score in the row, as if the whole row raced.
-        """
-        at = {uniform.known.runner: place for place, uniform, _ in self.racing}
-        places = [at[runner] for runner in runners if runner in at]
-        if mode().coupled is not None or len(places) < len(runners):
-            return self.one(pmf, runners)
-        whole = [0.0] * self.size
-        for place, mass in zip(places, pmf.tolist(), strict=True):
-            whole[place] = mass
-        return places.index(self.one(array(whole), runners))
-
-    def one(self, pmf: Any, among: Sequence[Any]) -> int:
+    def one(self, pmf: Any, among: Sequence[Any], places: Sequence[int] = ()) -> int:
         """Draw the winner of a race and return its index in ``among``, a sequence of clocks or scores.
 
-        ``pmf`` is the law of the index.
+        ``pmf`` is the law of the index. ``places`` are the indices of ``among`` in the row of scores: the outcome of
+        the recorded draw is then the index in the row. They are () if ``among`` is the row, or has other clocks too.
         """
         uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
@@ -697,7 +684,12 @@ class _Contestants(NamedTuple):
             return int((coupled.first if isinstance(among[0], Runner) else coupled.largest)(pmf, among))
         site = ("race", *uniform.known.site, uniform.known.asked)
         note_constraint(site, Constraint(tuple(uniform.known for _, uniform, _ in self.racing)))
-        return uniform.draws.categorical(pmf, site)
+        if not places:
+            return uniform.draws.categorical(pmf, site)
+        whole = [0.0] * self.size
+        for place, mass in zip(places, pmf.tolist(), strict=True):
+            whole[place] = mass
+        return places.index(uniform.draws.categorical(array(whole), site))
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
@@ -718,9 +710,14 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
     if not agreed(list(runners), rates):
         once = number == 1 and race.first and not any(turned)
         return [_reweighted(drawn, list(runners), rates, [scores[at] for at, _, _ in drawn.racing], once=once)]
+
+    def ringing_first(pmf: Any, front: Sequence[Runner]) -> int:
+        places = [runners[runner][0] for runner in front if runner in runners]
+        return drawn.one(pmf, front, places if len(places) == len(front) else ())
+
     left, result, first = list(runners), [], race.first != alike
     for _ in range(min(number, len(left)) if first else len(left)):
-        ringing = first_of(left, drawn.first)
+        ringing = first_of(left, ringing_first)
         left.remove(ringing)
         result.append(runners[ringing][0])
     return result if first else result[::-1][:number]
@@ -750,7 +747,8 @@ def _reweighted(
     raced = [*root.all_behind()]
     before = [runner.rate if runner in raced else 0.0 for runner in runners]
     first = runners.index(root) if root in runners else None
-    result = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first), scores)
+    law = law_of_second(before, rates, sum(runner.rate for runner in raced), first)
+    result = drawn.one(law, scores, [place for place, _, _ in drawn.racing])
     for runner in raced:
         runner.told = True
     for _, uniform, _ in drawn.racing:
