@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pkgutil
 from importlib import import_module
 
@@ -11,6 +12,7 @@ import specverify.checks
 from specverify.checks import checks_named, forgetting
 from specverify.checks.check import paths_of_program
 from specverify.checks.compared_laws import law_of_opened
+from specverify.laws.paths import PROBES
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.engine_making import Made
@@ -61,7 +63,7 @@ def test_what_is_known_of_a_made_engine_is_kept_for_the_next_check():
     for _ in range(2):
         runs.clear()
         for program in subject.programs:
-            paths_of_program(program.open)
+            paths_of_program(program.open, math.inf, PROBES)
             law_of_opened(program.open, 10, 1)
         found.append(len(runs))
     forgetting.forget_laws()

@@ -302,7 +302,7 @@ def beyond_reach(case: Case) -> bool:
     """Return whether a case has too many paths to enumerate; such a case is skipped if other cases remain."""
     here = case.situation
     if isinstance(here, EngineProgram):
-        return here.most_paths < math.inf and paths_of_program(here.open, here.most_paths) > here.most_paths
+        return here.most_paths < math.inf and paths_of_program(here.open, here.most_paths, PROBES) > here.most_paths
     if not isinstance(here, InScenario) or here.scenario.order:  # states of a fixed order are merged, or refused
         return False
     if case.subject.whole:
@@ -327,7 +327,7 @@ def may_be_refused(case: Case) -> bool:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(
-    opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]], most: float = math.inf, probes: int = PROBES
+    opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]], most: float, probes: int
 ) -> float:
     """Return the approximate number of paths of a program, or any number above ``most`` if it exceeds ``most``.
 

@@ -41,7 +41,7 @@ NOT_EXAMINED = (
 WORTH_SHARING = 1000
 """Number of runs below which one process is faster than several, each of which imports the engine."""
 ERROR_OF_ESTIMATE, RUNS_OF_A_PROBE = 1.2, 20
-"""An estimated number of paths is often too large by this factor, if one run in 20 of those it may save is a probe."""
+"""The usual error of an estimated number of paths, as a factor, and the number of runs for each of its probes."""
 KEPT_PATHS = 5000
 """The paths of a law with at most this many are kept for the explanation."""
 

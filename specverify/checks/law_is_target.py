@@ -14,6 +14,7 @@ from specverify.checks.check import (
     paths_of_program,
 )
 from specverify.checks.compared_laws import bearing_of, compare, law_of_opened, of_engine
+from specverify.laws.paths import PROBES
 from specverify.reference import Claim
 from specverify.subjects.subject import EngineProgram, FewPaths, InScenario, Variant
 
@@ -48,7 +49,7 @@ def examine_if_few(here: FewPaths, conditions: Conditions) -> Examination:
     They may be many here, or in the first table. ``conditions`` is that of ``examine``.
     """
     for program, most in ((here.first, here.most), (here.program, MOST_OF_ANY)):
-        if paths_of_program(program.open, most) > most:
+        if paths_of_program(program.open, most, PROBES) > most:
             raise DoesNotApply(MANY_PATHS)
     return examine(here.program, conditions)
 

@@ -83,10 +83,10 @@ def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
 
 
 def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
+    check_type(answer, who)
+    if not _is_row(answer):
+        raise not_a_row(answer, who)
     try:
-        check_type(answer, who)
-        if not _is_row(answer):
-            raise TypeError  # noqa: TRY301 - a row of the wrong shape is reported as one of the wrong type
         row = _flat(answer).tolist() if hasattr(answer, "reshape") else in_order(answer)
         tokens = [number_of(known(token), who) for token in row]
     except TypeError:
@@ -228,8 +228,8 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     the largest number of tokens of the row. In a coupled run (``checks.coupled_runs``) the law is compared with the
     draw of the token, and None is returned.
     """
-    is_row = _is_row(answer) if hasattr(answer, "reshape") else isinstance(answer, (list, tuple))
-    if not (least := _LEFT_OPEN.get()) or not is_row:
+    may_be_row = _is_row(answer) and (hasattr(answer, "reshape") or isinstance(answer, (list, tuple)))
+    if not (least := _LEFT_OPEN.get()) or not may_be_row:
         return None
     items = items_of(answer)
     if any(_kind(item) in NOT_TOKENS for item in items):

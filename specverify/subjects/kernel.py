@@ -164,10 +164,11 @@ def _with_named_last(call: Callable[..., Any]) -> Callable[..., Any]:
     if signature is None or not first or any(item.kind is not item.POSITIONAL_OR_KEYWORD for item in items):
         return call
     others = [item for item in items if item.name not in NAMED]
+    names = [item.name for item in others]
 
     @wraps(call)
     def with_keywords(*given: Any, **named: Any) -> Any:
-        return call(**dict(zip([item.name for item in others], given, strict=False)), **named)
+        return call(**dict(zip(names, given, strict=False)), **named)
 
     last = [item.replace(kind=item.KEYWORD_ONLY) for item in items if item.name in NAMED]
     return with_parameters(with_keywords, signature, [*others, *last])

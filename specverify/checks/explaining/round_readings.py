@@ -852,9 +852,7 @@ class _PathReader:
                 after = f" after {here}" if row and name == "p" else ""
                 said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
-        elif (
-            at == len(self.items) and self.models.open_end and len(here) >= len(self.final) - 1
-        ):  # the last token of a path need not be looked at
+        elif at == len(self.items) and self.models.open_end and len(here) >= len(self.final) - 1:
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
         elif emitted is not None:
