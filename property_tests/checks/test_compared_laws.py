@@ -155,3 +155,14 @@ def test_a_law_that_is_estimated_to_be_large_is_not_begun_if_few_runs_must_compl
     with nullcontext() if is_run else pytest.raises(EnumerationTooLarge, match=f"about {2**draws} paths"):
         assert not enumerated(program, conditions).missing
     assert (len(runs) >= 2**draws) is is_run
+
+
+@pytest.mark.parametrize(("draws", "most"), [(3, 8), (6, 64), (7, 25), (9, 25)])
+def test_a_law_that_is_estimated_to_be_larger_than_its_runs_gets_a_quarter_of_them(draws, most):
+    def decode(interpreter):
+        return tuple(interpreter.categorical([0.5, 0.5], "coin") for _ in range(draws))
+
+    program = EngineProgram(f"{draws} coins", lambda: nullcontext(decode), law=dict, most_paths=10_000)
+    law = enumerated(program, Conditions(runs=100))
+    assert law.runs == most
+    assert bool(law.missing) is (most == 25)

@@ -271,9 +271,21 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
         number = paths_of_program(program.open, program.most_paths, max(PROBES, within // RUNS_OF_A_PROBE))
         if number > ERROR_OF_ESTIMATE * within:
             raise EnumerationTooLarge(f"it has about {number:.0f} paths")
-    if program.most_paths == math.inf and has_far_more_paths(program.open, runs):
+    if (within is None or program.most_paths == math.inf) and _has_more_paths(program, runs):
         runs = max(1, runs // 4)
     return law_of_opened(program.open, runs, conditions.jobs)
+
+
+def _has_more_paths(program: EngineProgram, runs: int) -> bool:
+    """Return whether random runs of ``program`` show that it has more than ``runs`` paths.
+
+    If a few runs show that it may have more than half as many paths, further random runs decide.
+    """
+    if program.most_paths == math.inf:
+        return has_far_more_paths(program.open, runs)
+    if paths_of_program(program.open, program.most_paths, PROBES) <= runs / 2:
+        return False
+    return paths_of_program(program.open, runs, max(PROBES, runs // RUNS_OF_A_PROBE)) > runs
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)

@@ -578,8 +578,8 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
     several scores is listed once, with the first index.
     """
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
-    alone = len(parts) == len(scores)
-    if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
+    noise = [part for part, _ in parts if isinstance(part, Continuous)]
+    if len(parts) > len(scores) and len({id(part.uniform.known) for part in noise}) < len(noise):
         return _without_twice(parts)
     return parts
 
@@ -599,7 +599,10 @@ def _parts(score: Any) -> tuple[Any, ...]:
 
 
 def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
-    return list({part: (part, at) for part, at in reversed(parts)}.values())
+    result: dict[Any, tuple[Any, int]] = {}
+    for part, at in parts:
+        result.setdefault(part, (part, at))
+    return list(result.values())
 
 
 class _Contest(NamedTuple):

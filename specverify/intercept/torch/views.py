@@ -33,6 +33,7 @@ from specverify.intercept.torch.tensors import (
     lazy_like,
     look_at,
     names_of_arguments,
+    only_source,
     picked,
     view_of,
 )
@@ -64,12 +65,18 @@ def _may_be_read(args: Any, *data: Any) -> bool:
 
     * If no index is random: True.
     * If an index is a symbolic number: False.
-    * If indices are unread outcomes: True if ``data``, the moved tensors, hold symbolic numbers, but False in
+    * If indices are unread outcomes and ``data``, the moved tensors, hold symbolic numbers: True, but False in
       large-vocabulary mode.
+    * If indices are unread outcomes and ``data`` hold unread outcomes too: True, so the elements that are not selected
+      are not drawn. False if all depend on one draw; the operation is then run for each outcome.
     """
     if all(is_settled(value, shares=False) for value in args):
         return True
-    return holds(SYMBOLIC, *data) and not at_large_now() and not any(_holds_numbers(value) for value in args)
+    if any(_holds_numbers(value) for value in args):
+        return False
+    if holds(SYMBOLIC, *data):
+        return not at_large_now()
+    return not all(is_settled(value, shares=False) for value in data) and only_source((args, data)) is None
 
 
 def _holds_numbers(value: Any) -> bool:
