@@ -75,6 +75,51 @@ def test_a_token_worked_out_of_a_number_is_known_in_part_where_they_are_too_many
     assert (found.masses <= PMF + 1e-15).all()
 
 
+@pytest.mark.parametrize("first", [1, 300, 512])
+def test_a_token_of_a_block_is_known_if_all_followed_ones_are_the_outcome_plus_its_first(first):
+    block = PMF[first:] / PMF[first:].sum()
+    found = call_law(lambda draws: Ending((first + draws.categorical(block, ("place",)),)), SIZE).behind[()]
+    assert not found.unread
+    assert np.allclose(found.masses[first:], block)
+    assert not found.masses[:first].any()
+
+
+@pytest.mark.parametrize("dropped", [0, 1, 500, SIZE - 2])
+def test_a_token_is_not_known_if_some_are_the_outcome_plus_another_number(dropped):
+    """Entries with p = 0 are left out before the draw: later outcomes are one less than their tokens."""
+    kept = np.delete(np.arange(SIZE), dropped)
+    masses = PMF[kept] / PMF[kept].sum()
+    found = call_law(lambda draws: Ending((int(kept[draws.categorical(masses, ("place",))]),)), SIZE).behind[()]
+    assert bool(found.unread) is (dropped > 0)
+    assert (found.masses <= np.bincount(kept, masses, SIZE) + 1e-15).all()
+
+
+def test_a_token_at_an_edge_of_a_block_is_followed():
+    """Block 256 to 999: token 512 comes out as 0, as if the last 9 bits were kept."""
+
+    def program(draws):
+        token = 256 + draws.categorical(PMF[256:] / PMF[256:].sum(), ("place",))
+        return Ending((0 if token == 512 else token,))
+
+    found = call_law(program, SIZE).behind[()]
+    assert found.unread
+    assert found.masses[0] == pytest.approx(PMF[512] / PMF[256:].sum())
+
+
+def test_a_later_draw_in_which_a_followed_outcome_is_impossible_is_no_fault_of_the_program():
+    """The second draw is among the half of the vocabulary that the first selects."""
+    halves = np.where(np.arange(SIZE) < 500, PMF, 0.0), np.where(np.arange(SIZE) < 500, 0.0, PMF)
+
+    def program(draws):
+        half = halves[draws.categorical(PMF, ("half",)) % 2]
+        places = np.flatnonzero(half).tolist()
+        return Ending((places.index(draws.categorical(half / half.sum(), ("token",))),))
+
+    law = call_law(program, SIZE)
+    assert not law.faults
+    assert law.behind[()].unread
+
+
 def test_what_is_no_token_is_told_apart():
     law = call_law(lambda draws: Ending((), np.arange(SIZE) - 1.5, PMF), SIZE)
     assert law.behind[()].masses.sum() == 0

@@ -105,6 +105,8 @@ class _OneRun:
     def _wide(self, pmf: Pmf, site: Site) -> int:
         number, masses = len(self.wide), np.asarray(check_pmf(pmf, f"the pmf at {site}"), dtype=np.float64)
         result = self._outcomes.get(number, -1)
+        if result >= 0 and not (result < len(masses) and masses[result] > 0):
+            raise NotAFunctionOfItsDraws(f"outcome {result} of the draw {site} is impossible after other outcomes")
         if result < 0:
             usual = np.flatnonzero(masses > masses.max() * USUAL)
             result = int(usual[min(number + 1, len(usual) - 1)])

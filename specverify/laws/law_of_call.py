@@ -228,21 +228,22 @@ class _Reader:
             tried, sampled = tried[-ONCE_MORE:], min(sampled, ONCE_MORE)
         emitted, problems = self._tried(number, tried, read.kept)
         emitted.setdefault(draw.outcome, float(read.values[0]))
-        moved = [token for outcome, token in emitted.items() if token != outcome]
-        if moved and len(tried) < np.count_nonzero(draw.pmf):
-            again_for = [int(token) for token in moved if 0 <= token < len(draw.pmf) and draw.pmf[int(token)] > 0]
-            more, others = self._tried(number, [token for token in again_for if token not in emitted], read.kept)
-            emitted, problems = emitted | more, problems + others
+        possible = np.flatnonzero(draw.pmf)
+        if len(tried) < len(possible) and any(token != outcome for outcome, token in emitted.items()):
+            others = [outcome for outcome in self._behind_moved(emitted, possible) if outcome not in emitted]
+            more, further = self._tried(number, others, read.kept)
+            emitted, problems = emitted | more, problems + further
         faults = tuple(result for result in problems if isinstance(result, FailedOutcome))
         unread = next((result for result in problems if isinstance(result, str)), "")
         followed = np.array(list(emitted), dtype=np.int64)
         values, masses = np.array(list(emitted.values())), draw.pmf[followed]
-        if not moved and not unread:
-            values, masses = np.arange(len(draw.pmf)), draw.pmf
-        elif len(followed) < np.count_nonzero(draw.pmf) and not unread:
+        shifts = set((values - followed).tolist())
+        if len(shifts) == 1 and not unread:
+            values, masses = np.arange(len(draw.pmf)) + shifts.pop(), draw.pmf
+        elif len(followed) < len(possible) and not unread:
             unread = (
                 f"what comes of the outcome of {draw.site[0]} is known for {len(followed)} of its "
-                f"{np.count_nonzero(draw.pmf)} outcomes, too many to follow: pass cases of fewer tokens too"
+                f"{len(possible)} outcomes, too many to follow: pass cases of fewer tokens too"
             )
         share = float(masses.sum() / draw.pmf.sum()) if any(isinstance(result, str) for result in problems) else 1.0
         return read._replace(
@@ -254,6 +255,22 @@ class _Reader:
             unread=unread,
             share=share,
         )
+
+    def _behind_moved(self, emitted: Mapping[int, float], possible: Any) -> list[int]:
+        """Return further outcomes to follow for a program that emits another token than the outcome of its draw.
+
+        ``emitted`` maps the followed outcomes to tokens, ``possible`` has all possible outcomes, in ascending order.
+        The result has the first and the last outcome, and those equal to an emitted token. If every emitted token is
+        the outcome plus the same number, as in a block of the vocabulary, it also has outcomes whose token is at an
+        edge (``edges``).
+        """
+        result = {int(possible[0]), int(possible[-1]), *(int(token) for token in emitted.values())}
+        shifts = {token - outcome for outcome, token in emitted.items()}
+        if len(shifts) == 1:
+            shift = int(shifts.pop())
+            at_edges = sorted({edge - shift for edge in edges(self._vocabulary)}.intersection(possible.tolist()))
+            result.update(at_edges[:: max(1, len(at_edges) // AT_EDGES)])
+        return sorted(result.intersection(possible.tolist()))
 
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens

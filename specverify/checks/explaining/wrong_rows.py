@@ -76,14 +76,16 @@ def _shifted_choice(trace: Trace, prompt: Tokens, new: Tokens, wrong: int, least
     """Return the sentence that p is read one position late or early, or that drafts are not tested; or "".
 
     At least ``least`` tokens are compared, from the first wrong one, ``new[wrong]``, on. One of these faults alone must
-    give all of them. ``trace`` has the models of the request with this ``prompt`` and the new tokens ``new``.
+    give all of them. Drafts are those of the draft model, if it is queried with the text before the first wrong token.
+    ``trace`` has the models and queries of the request with this ``prompt`` and the new tokens ``new``.
     """
     target, draft = trace.target, trace.draft
     compared = range(wrong, wrong + least)
     if target is None or len(new) < wrong + least:
         return ""
     texts = [prompt + new[:i] for i in compared]
-    drafts = [_chosen(draft, text) for text in texts] if draft is not None else []
+    is_drafting = draft is not None and ("draft", texts[0]) in trace.queries
+    drafts = [_chosen(draft, text) for text in texts] if draft is not None and is_drafting else []
     behind = f"after draft {drafts[0]}" if drafts else ""
     choices = {
         f"the choice of p one position late, {behind}": [
