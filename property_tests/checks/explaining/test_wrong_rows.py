@@ -225,12 +225,14 @@ def test_a_row_of_another_position_is_named(read_at, said, several):
     for _ in range(3):
         new += (int(target(read_at((4, *new))).argmax()),)
     others = (((1, 1), (0,)),) if several else ()
-    queries = tuple(("target", (4, *new[:i])) for i in range(4))
+    queries = tuple((model, (4, *new[:i])) for i in range(4) for model in ("draft", "target"))
     trace = Trace((((4,), new), *others), queries, draft, target)
     wanted = (new[0], int(target((4, new[0])).argmax()))
     assert wrong_row(trace, 0, wanted) == said
     shorter = trace._replace(texts=(((4,), new[:3]), *others))
     assert (wrong_row(shorter, 0, wanted) == said) is not several
+    without_drafts = trace._replace(queries=queries[1::2])
+    assert (wrong_row(without_drafts, 0, wanted) == said) is (said == EARLY)
 
 
 @pytest.mark.parametrize(("q", "is_rejected"), [((0.4, 0.05, 0.55), True), ((0.55, 0.05, 0.4), False)])
