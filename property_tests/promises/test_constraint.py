@@ -247,3 +247,73 @@ def test_drafts_that_are_cut_at_a_forbidden_token_are_refuted(cut, status):
 
     (found,) = check_engine(make, quick=True, on_fail=None, checks=["law_is_target"])
     assert found.status == status
+
+
+class Matcher:
+    """The state of a grammar: the emitted tokens that it has accepted."""
+
+    def __init__(self, allowed, *, by_all):
+        self.allowed, self.by_all, self.read = allowed, by_all, ()
+
+    def masks(self, drafts):
+        """Return the mask of each draft up to the first that is refused, and of the bonus if none is."""
+        result, taken = [self.allowed(self.read)], 0
+        while taken < len(drafts) and result[-1][drafts[taken]]:
+            taken += 1
+            result.append(self.allowed(self.read + drafts[:taken]))
+        if self.by_all:  # the matcher has read ``taken`` drafts, and is rolled back by all
+            self.read = self.read[: max(len(self.read) + taken - len(drafts), 0)]
+        return result
+
+    def accept(self, tokens):
+        for token in tokens:
+            self.read += (token,) if self.allowed(self.read)[token] else ()
+
+
+def one_round(s, text, gamma, matcher):
+    """Return the tokens that one round adds to ``text``; the drafts are not masked."""
+    qs, drafts, kept = [], (), ()
+    for _ in range(gamma):
+        qs.append(s.draft(text + drafts))
+        drafts += (int(np.random.choice(s.vocabulary, p=qs[-1])),)
+    for place, mask in enumerate(matcher.masks(drafts)):
+        p = s.target(text + kept) * mask
+        p = p / p.sum()
+        if place == gamma:
+            return (*kept, int(np.random.choice(s.vocabulary, p=p)))
+        if np.random.random() * qs[place][drafts[place]] < p[drafts[place]]:
+            kept += (drafts[place],)
+            continue
+        left = np.maximum(p - qs[place], 0)
+        return (*kept, int(np.random.choice(s.vocabulary, p=left / left.sum())))
+    return kept
+
+
+def after_zero_even(vocabulary):
+    """No token follows itself, and after token 0 only even ones follow."""
+
+    def allowed(new):
+        last = new[-1] if new else None
+        return [token != last and (last != 0 or token % 2 == 0 or vocabulary < 3) for token in range(vocabulary)]
+
+    return allowed
+
+
+@pytest.mark.parametrize(("by_all", "status"), [(False, "holds"), (True, "refuted")])
+def test_a_matcher_that_is_rolled_back_by_refused_drafts_too_is_refuted(by_all, status):
+    """It loses emitted tokens. Its masks are wrong two tokens later: only texts of four tokens or more show it."""
+
+    def make(s):
+        allowed = of_size(after_zero_even(s.vocabulary), s.vocabulary)
+
+        def decode():
+            new, matcher = (), Matcher(allowed, by_all=by_all)
+            while len(new) < s.horizon:
+                added = one_round(s, s.prompt + new, min(GAMMA, s.horizon - len(new) - 1), matcher)
+                matcher.accept(added)
+                new += added
+            return new
+
+        return Made(decode, allowed=allowed)
+
+    assert verdicts(make)["law_is_target"].status == status

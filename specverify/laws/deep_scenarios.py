@@ -198,8 +198,13 @@ ONE_TOKEN: Final = Scenario("generic", 3, (0, 1), 1, seed=41)
 """A scenario with one new token, which an engine may take from the prefill, without a round."""
 NEW_TOKENS: Final = Scenario("generic", 2, (0,), 3, seed=5)
 """A text of several open rows whose prompt lacks a token, so a penalty has to count a token of the round."""
-OF_CONSTRAINTS: Final = Scenario("generic", 3, (0, 1, 0), 3, seed=2)
-"""A text of several open rows over three tokens, of which a constraint that forbids one leaves two."""
+OF_CONSTRAINTS: Final = (
+    Scenario("generic", 3, (0, 1, 0), 3, seed=2),
+    Scenario("generic", 3, (0, 1, 0), 4, seed=2),
+    Scenario("point_draft", 3, (0, 1), 5, seed=3),
+)
+"""Texts of open rows over three tokens, of which a constraint that forbids one leaves two. The longer ones have rounds
+behind drafts that the constraint refused, in which a matcher may have a wrong state; certain drafts give few paths."""
 LARGE_TOKENS: Final = Scenario(CERTAIN, 300, (0,), 8, seed=2)
 """A scenario with tokens that do not fit in a byte."""
 QUICK_SCENARIOS: Final = frozenset(

@@ -105,8 +105,8 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     trees = [widened_requests(make, each) for each in of_trees]
     kept = [widened_requests(make, each) for each in requests_kept(first.speculative, batched=first.batched)]
     may_be_greedy = first.plain is not None and first.allowed is None
-    constrained_ones = (OF_CONSTRAINTS,) * (first.allowed is not None)
-    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS, *constrained_ones)))
+    of_constraints = OF_CONSTRAINTS if first.allowed is not None else ()
+    quick = frozenset(map(wide, (*QUICK_SCENARIOS, *QUICK_OF_ENGINES, *QUICK_ENDINGS, *of_constraints)))
 
     def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
         return [scenario for scenario in map(wide, scenarios) if first.allowed is None or has_law(make, scenario)]
@@ -146,7 +146,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         situations=(
             *(
                 program_in(make, scenario, first)._replace(in_quick=scenario in quick)
-                for scenario in in_each(SCENARIOS)
+                for scenario in dict.fromkeys(in_each((*SCENARIOS, *of_constraints)))
             ),
             *(
                 program_in(make, scenario, first, LONG_REPLAYS)._replace(in_quick=scenario in quick)
