@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from specverify.base.positions import WRONG_POSITION
 from specverify.checks.explaining.wrong_rows import (
     context_with_draft,
     text_of_other_request,
@@ -233,6 +234,22 @@ def test_a_row_of_another_position_is_named(read_at, said, several):
     assert (wrong_row(shorter, 0, wanted) == said) is not several
     without_drafts = trace._replace(queries=queries[1::2])
     assert (wrong_row(without_drafts, 0, wanted) == said) is (said == EARLY)
+
+
+def test_wrong_position_ids_are_named_unless_the_right_text_is_queried():
+    """The network puts a token into the text where a position is missing: here after (0, 1)."""
+    asked, text = (0, 1, WRONG_POSITION, 2), (0, 1, 2)
+    chosen = {text: 1, asked: 2}
+    target = lambda tokens: np.eye(3)[chosen.get(tokens, tokens[-1])]  # noqa: E731
+    queries = (("target", (0,)), ("target", (0, 1)), ("target", asked))
+    trace = Trace((((0,), (1, 2, 2)),), queries, None, target)
+    said = wrong_row(trace, 0, (1, 2, 1))
+    assert said.startswith("a forward pass of the target has wrong position ids: p is computed after (0 1 _ 2) (_: a")
+    assert said.endswith("and never after (0 1 2)")
+    right_too = trace._replace(queries=(*queries, ("target", text)))
+    assert "position" not in wrong_row(right_too, 0, (1, 2, 1))
+    without = trace._replace(queries=(*queries[:2], ("target", (0, 1, 0, 2))))
+    assert "position" not in wrong_row(without, 0, (1, 2, 1))
 
 
 @pytest.mark.parametrize(("q", "is_rejected"), [((0.4, 0.05, 0.55), True), ((0.55, 0.05, 0.4), False)])

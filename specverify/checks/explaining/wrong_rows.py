@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
+from specverify.base.positions import has_wrong_position
 from specverify.base.prefixes import begins, common_length, inserted
 from specverify.checks.explaining.queried_rounds import has_same_prompt
 from specverify.checks.explaining.reused_rows import REUSED, reused_row
-from specverify.checks.explaining.row_names import replaced_tokens
+from specverify.checks.explaining.row_names import WRONG_POSITIONS, replaced_tokens
 from specverify.checks.explaining.wording import ends_of, listed_tokens, short_row
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
@@ -17,6 +18,8 @@ KEPT = "the target's context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
 """The beginning of the sentence about a bonus for which p is not computed."""
+WRONG_IDS = "a forward pass of the target has wrong position ids"
+"""The beginning of a sentence about positions that are not those of the tokens in the text."""
 LEAST_SHOWN = 3
 """The number of texts that must agree before two requests are said to have exchanged texts."""
 
@@ -48,6 +51,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     behind = trace.queries[starts[0] :] if served else ()
     context = (
         _lost_token(trace.target, later, text, (wanted[wrong], *new[wrong:]))
+        or _at_wrong_positions(behind, text)
         or _stale_context(trace, behind, text, len(prompt))
         or _lost_context(trace, later, text, token, len(prompt))
     )
@@ -381,6 +385,20 @@ def _replaced(asked: Tokens, text: Tokens, prompt: int) -> str:
     first, used, right = replaced
     where = f"token {first + 1} of the prompt" if first < prompt else f"new token {first - prompt + 1}"
     return f", which holds {used} in place of {right} ({where})"
+
+
+def _at_wrong_positions(later: Sequence[tuple[str, Tokens]], text: Tokens) -> str:
+    """Return the sentence that a forward pass of the target has wrong positions; "" if none of ``later`` shows one.
+
+    ``later`` are the queries (model, text) of the request. A network puts an additional token into a queried text where
+    a position is wrong (``has_wrong_position``). Returns "" if the target is also queried with ``text``, the right text
+    before the wrong token.
+    """
+    asked = [other for model, other in later if model == "target" and has_wrong_position(other)]
+    if not asked or ("target", text) in later:
+        return ""
+    nearest = _context(max(asked, key=lambda other: common_length(other, text)))
+    return f"{WRONG_IDS}: p is computed after {nearest}{WRONG_POSITIONS}, and never after {_context(text)}"
 
 
 def _stale_context(trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, prompt: int) -> str:
