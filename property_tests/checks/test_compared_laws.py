@@ -166,3 +166,18 @@ def test_a_law_that_is_estimated_to_be_larger_than_its_runs_gets_a_quarter_of_th
     law = enumerated(program, Conditions(runs=100))
     assert law.runs == most
     assert bool(law.missing) is (most == 25)
+
+
+@pytest.mark.parametrize("ends", [0, 1])
+def test_a_few_short_paths_do_not_hide_that_a_law_is_large(ends):
+    """Half of the random runs end after one draw; the others show the 4096 paths behind the other outcome."""
+
+    def decode(interpreter):
+        if interpreter.categorical([0.5, 0.5], "coin") == ends:
+            return ()
+        return tuple(interpreter.categorical([0.5, 0.5], ("coin", place)) for place in range(12))
+
+    program = EngineProgram("coins", lambda: nullcontext(decode), law=dict, most_paths=10_000)
+    assert enumerated(program, Conditions(runs=1000)).runs == 250
+    with pytest.raises(EnumerationTooLarge, match="about 4"):
+        enumerated(program, Conditions(runs=1000, complete_within=1000))

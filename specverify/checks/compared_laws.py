@@ -268,24 +268,26 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
     """
     runs, within = conditions.runs, conditions.complete_within
     if within is not None and program.most_paths < math.inf:
-        number = paths_of_program(program.open, program.most_paths, max(PROBES, within // RUNS_OF_A_PROBE))
+        number = _number_of_paths(program, within)
         if number > ERROR_OF_ESTIMATE * within:
             raise EnumerationTooLarge(f"it has about {number:.0f} paths")
-    if (within is None or program.most_paths == math.inf) and _has_more_paths(program, runs):
-        runs = max(1, runs // 4)
-    return law_of_opened(program.open, runs, conditions.jobs)
-
-
-def _has_more_paths(program: EngineProgram, runs: int) -> bool:
-    """Return whether random runs of ``program`` show that it has more than ``runs`` paths.
-
-    If a few runs show that it may have more than half as many paths, further random runs decide.
-    """
     if program.most_paths == math.inf:
-        return has_far_more_paths(program.open, runs)
-    if paths_of_program(program.open, program.most_paths, PROBES) <= runs / 2:
-        return False
-    return paths_of_program(program.open, runs, max(PROBES, runs // RUNS_OF_A_PROBE)) > runs
+        is_larger = has_far_more_paths(program.open, runs)
+    else:
+        is_larger = within is None and _number_of_paths(program, runs) > runs
+    return law_of_opened(program.open, max(1, runs // 4) if is_larger else runs, conditions.jobs)
+
+
+def _number_of_paths(program: EngineProgram, runs: int) -> float:
+    """Return the approximate number of paths of ``program``, to be compared with ``runs``, by random runs.
+
+    The larger ``runs``, the more random runs are made, unless a few show that the number is far below ``runs``.
+    """
+    probes = runs // RUNS_OF_A_PROBE
+    if probes <= PROBES:
+        return paths_of_program(program.open, program.most_paths, PROBES)
+    by_few = paths_of_program(program.open, math.inf, PROBES)
+    return by_few if by_few <= runs / 4 else paths_of_program(program.open, math.inf, probes)
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
