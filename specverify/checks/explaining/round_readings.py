@@ -502,6 +502,8 @@ class _PathReader:
             )
             cost += self._misfit(at, "draft", len(here), ("draft", here))
             yield self._with(drafted, item.interval, item.widths, at + 1, cost, place=item.place, drawn=True)
+        if item is not None and not item.is_lookup and known and self._is_ahead_of_target(item, here):
+            yield from self._verified_guess(drafted, here, row, item)
         if not self.asks_draft:
             yield from self._guesses(drafted, here)
         elif known and self.models.greedy and ("draft", here) in self.first and sure is None:
@@ -509,6 +511,42 @@ class _PathReader:
             yield self._with(drafted, token, _sure(token, self.size), at, late + UNLIKELY)
             said = f"{CHOSEN_DRAFT.format(len(drafted.tokens) + 1, token)} (q = {short(row[token])}), expected q = 1"
             yield self._with(drafted, token, row, at, late + OTHER_NUMBER, said)
+
+    def _is_ahead_of_target(self, item: PathDraw, here: Tokens) -> bool:
+        """Return whether the draft model is queried with ``here`` before the draw ``item``, and the target later."""
+        made = len(item.before)
+        return self.first.get(("draft", here), made + 1) <= made < self.first.get(("target", here), -1)
+
+    def _verified_guess(
+        self, drafted: _DraftReading, here: Tokens, row: Row, coin: PathDraw
+    ) -> Iterator[_DraftReading]:
+        """Yield the drafts ``drafted`` with one more, which is a guess that the draft model verifies, or replaces.
+
+        A cascade of drafters makes such drafts. A guess, such as an n-gram's, has no draw, so ``coin`` accepts it with
+        its probability in ``row``, the pmf q after ``here``. If it is rejected, the draft is drawn from the rest of
+        ``row``.
+        """
+        test = DraftTest(coin, upside_down=False)
+        number, after = len(drafted.tokens) + 1, drafted.next + 1
+        for guess, mass in enumerate(row):
+            if not NEAR < mass < 1 - NEAR or abs(mass - test.probability) > NEAR:
+                continue
+            if test.accepts:
+                yield self._with(drafted, guess, row, after, UNLIKELY, place=coin.place, drawn=True)
+                continue
+            left: Row = tuple(0.0 if token == guess else other / (1 - mass) for token, other in enumerate(row))
+            sure, item = _certain(left), self._next(after, lookup=True)
+            if sure is not None:
+                yield self._with(drafted, sure, row, after, UNLIKELY, place=coin.place, drawn=True)
+            elif item is not None and item.outcome is not None:
+                fits = same_row(item.pmf, left, NEAR)
+                said = (
+                    f"draft {number} is drawn from {self.rows.row_name(item.pmf, here, ())} after the guess {guess} is "
+                    f"rejected (u >= q = {short(mass)}{f', {coin.place}' if coin.place else ''}), expected the rest of "
+                    f"q = {short_row(left)}"
+                )
+                cost, fault = (UNLIKELY, "") if fits else (UNLIKELY + OTHER_DRAFT, said)
+                yield self._with(drafted, item.outcome, row, after + 1, cost, fault, item.place, drawn=True)
 
     def _is_no_draft(self, item: PathDraw, here: Tokens) -> bool:
         """Return whether the draw ``item`` of the last token, after ``here``, is no draft.
@@ -712,17 +750,18 @@ class _PathReader:
         fits = False
         if item is not None:
             compared = DraftTest(item, self.models.upside_down)
-            seen = compared.probability
+            seen, late = compared.probability, LATE * self._is_ahead_of_target(item, here)
             if fits := abs(seen - bound) < NEAR:
-                yield at + 1, compared.accepts, 0.0, compared.words(), "", seen
-            elif not now.is_too_costly(OTHER_NUMBER):
+                yield at + 1, compared.accepts, late, compared.words(), "", seen
+            elif not now.is_too_costly(OTHER_NUMBER + late):
                 by = self.rows.ratio_name(seen, here, token, now.rejected)
                 does, ought = compared.bounds(bound)
                 wanted, where = compared.wanted, compared.where
                 rows = f"tested with {by}; expected the rows after {here}: {wanted}{does} instead of {ought}{where}"
                 plain = f"tested with {wanted}{does}, expected {wanted}{ought} = {compared.rule}{where}"
                 told = f"{compared.words(bound)}{f'; this is {by}' if by else ''}"
-                yield at + 1, compared.accepts, OTHER_NUMBER + UNKNOWN_ROW * (not by), told, rows if by else plain, seen
+                cost = late + OTHER_NUMBER + UNKNOWN_ROW * (not by)
+                yield at + 1, compared.accepts, cost, told, rows if by else plain, seen
         if bound > 1 - NEAR or bound < NEAR:
             yield at, bound > NEAR, 0.0, "surely" if bound < NEAR else "", "", bound
         elif not now.is_too_costly(min(UNDRAWN, NO_TEST)):
