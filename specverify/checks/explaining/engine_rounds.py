@@ -30,6 +30,8 @@ from specverify.reference import LanguageModel, Pmf, Tokens
 NEAR = 1e-6
 LEAST_SHARE = 0.2
 """A line has a role if at least this share of the readings give it that role."""
+READ_FIRST = 8
+"""The number of paths of which half must be readable at any cost, before the others are read so."""
 MOST_ORIENTED = 24
 """The number of paths by which it is decided whether tests accept below or above their bounds."""
 PASSES = 3
@@ -153,6 +155,8 @@ def _by_later_drafts(all_paths: Sequence[NewPath]) -> EngineRounds | None:
     In such a program no number of any row may be right, so that readings of any cost are tried.
     """
     wide = [(items, new, models._replace(of_each_draw=WIDE)) for items, new, models in all_paths]
+    if not _is_evidence(_read(wide[:READ_FIRST])):
+        return None
     readings = _settled(wide)
     read = [(reading, models) for reading, (_, _, models) in zip(readings, wide, strict=True) if reading]
     said = dependence_on_later_drafts(read) if _is_evidence(readings) else ""
@@ -255,10 +259,10 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
     queries are recorded, else up to ``PASSES`` times more. In a repetition, a role of a draw costs more if the program
     line of the draw rarely had this role before.
     """
-    readings = [reading_of(items, models, new) for items, new, models in all_paths]
+    readings = _read(all_paths)
     if _fits_upside_down(all_paths, readings):
         all_paths = _upside_down(all_paths)
-        readings = [reading_of(items, models, new) for items, new, models in all_paths]
+        readings = _read(all_paths)
     known: Any = ({}, {})
     for _ in range(PASSES if not any(models.queries for _, _, models in all_paths) else 1):
         roles, learned = _roles(readings), _learned(readings)
@@ -268,6 +272,19 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
         readings = [
             reading_of(items, models._replace(roles=roles, learned=learned), new) for items, new, models in all_paths
         ]
+    return readings
+
+
+def _read(all_paths: Sequence[NewPath]) -> list[Reading | None]:
+    """Return the reading of each path of ``all_paths``; only None if more than half of them cannot be read.
+
+    The search for the reading of such a path takes long, and so few readings are no evidence (``_is_evidence``).
+    """
+    readings = list[Reading | None]()
+    for items, new, models in all_paths:
+        readings.append(reading_of(items, models, new))
+        if 2 * readings.count(None) > len(all_paths):
+            return [None] * len(all_paths)
     return readings
 
 
