@@ -236,13 +236,13 @@ class _PathReader:
 
         A reading describes the draws as rounds, and its cost is the sum of the costs of its deviations from the rule.
         At first only readings whose cost is less than a small bound are searched, because there are few. If none is
-        found, the bound is doubled.
+        found, the bound is doubled, unless there were more readings than could be searched.
         """
         below = min(FIRST_BOUND, self.worst)
         while True:
             self.readings = 0
             reading = self._read(0, self.models.prompt, (), below)
-            if reading is not None or below >= self.worst:
+            if reading is not None or below >= self.worst or self.readings > MOST_READINGS:
                 return reading
             below = min(2 * below, self.worst)
 
