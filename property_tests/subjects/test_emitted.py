@@ -16,6 +16,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row, no_token
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.forms import form_of_chains
+from specverify.subjects.open_rows import ending_of
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import Call, check_verifier
 
@@ -323,3 +324,18 @@ def test_an_array_of_several_axes_or_none_is_no_row(answer):
 
 def test_a_row_may_have_axes_of_length_one():
     assert emitted_row(np.array([[2, 0, -1]]), 2) == emitted_row(np.array([[2], [0]]), 2) == (2, 0)
+
+
+@pytest.mark.parametrize("read", [emitted_row, ending_of])
+@pytest.mark.parametrize(
+    ("tokens", "clause"),
+    [
+        ([512, 50_256, 7], r" \(-15280 is token 50256 in 16 bits: use int32 or int64\)$"),
+        ([50_256, -1, -1], r"emitted 0 tokens, .* \(-15280 is token 50256 in 16 bits: use int32 or int64\)$"),
+        ([5, -1, 7], "the first negative one$"),
+        ([-100, -1, -1], "accepted drafts and one more$"),
+    ],
+)
+def test_a_token_that_16_bits_do_not_hold_is_named(tokens, clause, read):
+    with pytest.raises(UnusableSubject, match=clause):
+        read(np.array(tokens).astype(np.int16), 2)

@@ -93,10 +93,25 @@ def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
         raise not_a_row(answer, who) from None
     end = next((index for index, token in enumerate(tokens) if token < 0 and token == int(token)), len(tokens))
     if max(tokens[end:], default=-1) >= 0:
-        raise UnusableSubject(f"{who} emitted {tokens}, expected nothing but placeholders after the first negative one")
+        raise tokens_behind_negative(tokens, who)
     if not least <= end <= most:
-        raise UnusableSubject(f"{who} emitted {end} tokens, expected {least} to {most}: {what}")
+        raise UnusableSubject(f"{who} emitted {end} tokens, expected {least} to {most}: {what}{in_16_bits(tokens)}")
     return tuple(tokens[:end])
+
+
+def tokens_behind_negative(row: list[Any], who: str) -> UnusableSubject:
+    """Return the error that ``row``, emitted by the verifier ``who``, has tokens behind a negative number."""
+    said = f"{who} emitted {row}, expected nothing but placeholders after the first negative one"
+    return UnusableSubject(said + in_16_bits(row))
+
+
+def in_16_bits(row: list[Any]) -> str:
+    """Return the clause that a negative number in ``row`` is a token id that 16 bits do not hold; "" without one.
+
+    Placeholders are small numbers, such as -1 or -100, which no token id becomes in a small vocabulary.
+    """
+    cut = next((token for token in row if -(2**15) <= token < -(2**8)), None)
+    return "" if cut is None else f" ({cut} is token {cut + 2**16} in 16 bits: use int32 or int64)"
 
 
 def not_a_row(answer: Any, who: str) -> UnusableSubject:

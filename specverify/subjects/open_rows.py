@@ -8,7 +8,15 @@ from specverify.intercept.run import mode
 from specverify.intercept.symbolic.deferred import known
 from specverify.intercept.symbolic.large import Wide, resolved
 from specverify.laws.call_paths import Ending
-from specverify.subjects.emitted import check_type, elements_of, items_of, not_a_row, number_of
+from specverify.subjects.emitted import (
+    check_type,
+    elements_of,
+    in_16_bits,
+    items_of,
+    not_a_row,
+    number_of,
+    tokens_behind_negative,
+)
 from specverify.subjects.subject import UnusableSubject
 
 
@@ -37,7 +45,9 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
         tokens.append(number)
     count = len(tokens) + (last is not None)
     if not 1 <= count <= drafts + 1:
-        raise UnusableSubject(f"{who} emitted {count} tokens, expected 1 to {drafts + 1}: accepted drafts and one more")
+        plain = in_16_bits([element for element in elements if isinstance(element, int | float)])
+        expected = f"expected 1 to {drafts + 1}: accepted drafts and one more"
+        raise UnusableSubject(f"{who} emitted {count} tokens, {expected}{plain}")
     if last is None:
         return Ending(tuple(tokens))
     if mode().coupled is not None:  # the plain run has a value
@@ -60,4 +70,4 @@ def _end_here(rest: list[Any]) -> bool:
 def _check_end(rest: list[Any], tokens: list[Any], who: str) -> None:
     if not _end_here(rest):
         result = [*tokens, *(known(element) for element in rest)]
-        raise UnusableSubject(f"{who} emitted {result}, expected nothing but placeholders after the first negative one")
+        raise tokens_behind_negative(result, who)
