@@ -19,12 +19,15 @@ from specverify.laws.deep_scenarios import (
     LARGE_TOKENS,
     LATE_ROWS,
     ONE_TOKEN,
+    QUICK_OF_ENGINES,
+    SIX_TOKENS,
 )
 from specverify.laws.scenarios import CONFIDENT
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.request_lists import ALIKE_IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import Made, check_engine
+from test_support.subjects.engine_laws import law_verdict
 
 LAW = check_named("law_is_target")
 WINDOW, LATE, PATIENCE, RING = 8, 16, 24, 5
@@ -165,6 +168,58 @@ def test_a_single_new_token_from_the_draft_is_refuted():
     (refuted,) = check_engine(make, quick=True, on_fail=None, checks=["law_is_target"])
     assert refuted.status is Status.REFUTED
     assert ONE_TOKEN.name in str(refuted.counterexample)
+
+
+def guided_engine(tokens_of_bonus):
+    """Return the factory of an engine with classifier-free guidance: p is made of two rows of the target.
+
+    The second row has only the last token of the prompt as its context. After two accepted drafts, for the bonus, it
+    reads ``tokens_of_bonus(new)`` in place of the new tokens ``new``.
+    """
+
+    def make(scenario):
+        def guided(prompt, new, read):
+            with_prompt, without = (
+                np.array(scenario.target(text), float) for text in (prompt + new, prompt[-1:] + read)
+            )
+            weights = np.where(with_prompt > 0, with_prompt**1.5 / np.maximum(without, 1e-30) ** 0.5, 0.0)
+            return weights / weights.sum()
+
+        def plain(prompt):
+            new = ()
+            while len(new) < scenario.horizon:
+                new += (drawn(guided(prompt, new, new)),)
+            return new
+
+        def decode(prompt):
+            new = ()
+            while len(new) < scenario.horizon:
+                for accepted in range(min(3, scenario.horizon - len(new))):
+                    p, q = (
+                        guided(prompt, new, tokens_of_bonus(new) if accepted == 2 else new),
+                        scenario.draft(prompt + new),
+                    )
+                    draft = drawn(q)
+                    if accepted == 2 or len(new) == scenario.horizon - 1:
+                        new += (drawn(p),)
+                    elif random.random() * q[draft] < p[draft]:
+                        new += (draft,)
+                        continue
+                    else:
+                        new += (drawn(np.maximum(p - q, 0)),)
+                    break
+            return new
+
+        return Made(decode, plain)
+
+    return make
+
+
+@pytest.mark.parametrize(("tokens_of_bonus", "is_right"), [(lambda new: new, True), (lambda new: new[:2], False)])
+def test_guidance_that_has_lost_the_last_rounds_is_refuted(tokens_of_bonus, is_right):
+    verdict = law_verdict(guided_engine(tokens_of_bonus), [SIX_TOKENS])
+    assert verdict.status is (Status.HOLDS if is_right else Status.REFUTED)
+    assert SIX_TOKENS in QUICK_OF_ENGINES
 
 
 @pytest.mark.parametrize("fault", TWINS)

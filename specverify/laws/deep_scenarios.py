@@ -198,6 +198,9 @@ ONE_TOKEN: Final = Scenario("generic", 3, (0, 1), 1, seed=41)
 """A scenario with one new token, which an engine may take from the prefill, without a round."""
 NEW_TOKENS: Final = Scenario("generic", 2, (0,), 3, seed=5)
 """A text of several open rows whose prompt lacks a token, so a penalty has to count a token of the round."""
+SIX_TOKENS: Final = Scenario("point_draft", 2, (0, 1), 6, seed=3)
+"""A text of six open rows, so of two rounds or more, for rows that are made of several, as in classifier-free guidance.
+Certain drafts give few paths. In longer texts all but a few rows are one-hot, and made rows are then hardly random."""
 OF_CONSTRAINTS: Final = (
     Scenario("generic", 3, (0, 1, 0), 3, seed=2),
     Scenario("generic", 3, (0, 1, 0), 4, seed=2),
@@ -235,6 +238,7 @@ QUICK_OF_ENGINES: Final = frozenset(
         LARGE_TOKENS,
         ONE_TOKEN,
         NEW_TOKENS,
+        SIX_TOKENS,
     )
 )
 """Further scenarios in which every quick run compares the laws of an engine."""

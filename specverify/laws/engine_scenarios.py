@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.laws.certain_tables import few_after
-from specverify.laws.deep_scenarios import CARRIED, LONG_SCENARIOS, NEW_TOKENS, ONE_TOKEN, WRITTEN_OUT
+from specverify.laws.deep_scenarios import CARRIED, LONG_SCENARIOS, NEW_TOKENS, ONE_TOKEN, SIX_TOKENS, WRITTEN_OUT
 from specverify.laws.scenarios import CONFIDENT, Scenario
 
 _SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties", "nearly_equal")
@@ -19,6 +19,7 @@ SCENARIOS = (
     NEW_TOKENS,
     ONE_TOKEN,
     Scenario("generic", 4, (3, 0), 2, seed=24),
+    SIX_TOKENS,
 )
 """Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
 Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``WRITTEN_OUT``; in both, all but a few
