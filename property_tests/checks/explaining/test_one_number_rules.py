@@ -32,3 +32,14 @@ def test_a_residual_with_the_share_one_of_q_is_the_right_one(share, said):
     left = [max(a - share * b, 0.0) for a, b in zip(p, q, strict=True)]
     law = {token: mass / sum(left) for token, mass in enumerate(left)}
     assert replace_rule([Replaced(p, q, law, SLACK)]) == said
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.5, "norm(max(p - q, 0)), mixed with a share 0.5 of "), (0.9999, "")])
+@pytest.mark.parametrize("whose", ["p", "q"])
+def test_a_row_that_is_nearly_all_of_another_row_is_no_mixture(share, said, whose):
+    p, q = (0.5, 0.3, 0.2, 0.0), (0.1, 0.2, 0.1, 0.6)
+    p, q = (p, q) if whose == "q" else ((*p[:3], 0.0), (0.1, 0.2, 0.6, 0.1))
+    left = [max(a - b, 0.0) for a, b in zip(p, q, strict=True)]
+    mixed = p if whose == "p" else q
+    law = {token: (1 - share) * mass / sum(left) + share * mixed[token] for token, mass in enumerate(left)}
+    assert replace_rule([Replaced(p, q, law, SLACK)]) == said + whose * bool(said)

@@ -194,6 +194,15 @@ def test_numbers_that_are_p_are_told_as_p():
     assert "replaced by a draw from (0.5, 0.2, 0.3) = p, expected (0, 0, 1) = norm(max(p - q, 0))" in sentence
 
 
+def test_rows_before_the_parameters_are_not_blamed_if_the_right_ones_fit_as_well():
+    """The residual is so small that a rounding error of the rows may change all of it: p is drawn from in its place."""
+    p, q = (0.49893372, 0.50097408, 3.0678e-05, 6.1521e-05), (0.49896428, 0.5009436, 6.13562e-05, 3.07604e-05)
+    rows, law = ModelRows((p, (1.0, 0, 0, 0)), (q, (1.0, 0, 0, 0))), dict(enumerate(p))
+    given = GivenDrafts((0,), (0,), rows, rows, (p[0] / q[0],), {0: law}, {0: 1.0}, True, {}, 1.4e-5)
+    sentence = named_fault([given], "temperature=1").sentence
+    assert sentence.startswith("a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0))")
+
+
 def test_the_example_of_an_engine_is_a_test_with_a_program_line():
     rounds = []
     placed = {("accept", 0): "e.py:2"}

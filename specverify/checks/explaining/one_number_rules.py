@@ -16,6 +16,8 @@ from specverify.checks.explaining.wording import short, short_row
 
 OPEN = 1e-6
 """A probability nearer than this to 0 or 1 does not determine the free number."""
+MOST_MIXED = 0.999
+"""A row that is mixed with a larger share of another row is rather this other row."""
 LEAST_NUMBERS = 2
 LEAST_POWER = 0.01
 """A power p^c with c nearer than this to 1 is no further temperature: rounding of p, say, looks like it."""
@@ -241,12 +243,14 @@ def _exponent(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> f
 
 def _share_of_q_added(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
     left = _left(p, q)
-    return next((law[token] / q[token] for token in range(len(p)) if left[token] <= 0 < q[token]), 0.0)
+    share = next((law[token] / q[token] for token in range(len(p)) if left[token] <= 0 < q[token]), 0.0)
+    return share if share < MOST_MIXED else 0.0
 
 
 def _share_of_p(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
     left = _left(p, q)
-    return next((law[token] / p[token] for token in range(len(p)) if left[token] <= 0 < p[token]), 0.0)
+    share = next((law[token] / p[token] for token in range(len(p)) if left[token] <= 0 < p[token]), 0.0)
+    return share if share < MOST_MIXED else 0.0
 
 
 _REPLACE = (

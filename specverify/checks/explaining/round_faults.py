@@ -199,7 +199,8 @@ def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
         return RoundFault(blocks, frozenset(wrong), contexts=_contexts(all_given, ("replace",)))
     if "bonus" in wrong and not all_given[0].of_engine and follows_blocks(all_given):
         wrong = ["bonus"]
-    other = _other_rows(all_given, parameters)
+    hidden = _all_values_fit(all_given, lambda given: given.rows)  # rounding may be as large as the difference
+    other = "" if hidden else _other_rows(all_given, parameters)
     if other:
         contexts = _contexts(all_given, wrong[:1])
         return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong), contexts=contexts)
@@ -480,11 +481,12 @@ def _fault_of_parameters(all_given: Sequence[GivenDrafts], part: str, parameters
         (f"p and q are {before}", _raw_both),
         *((said, partial(_other, said)) for said in all_given[0].others),
     ]
+    values = [(given, i, seen) for given in all_given for i, seen in values_of(given, part)]
+    if all(value_fits(given, part, i, seen, given.rows) for given, i, seen in values):
+        return ""  # rows so near the right ones that rounding hides the difference would fit too
     for said, change in tries:
         if all(
-            (rows := change(given)) is not None and value_fits(given, part, i, seen, rows)
-            for given in all_given
-            for i, seen in values_of(given, part)
+            (rows := change(given)) is not None and value_fits(given, part, i, seen, rows) for given, i, seen in values
         ):
             rows_said = said.replace(" is ", " ", 1).replace(" are ", " ", 1)
             return rows_said if part == "bonus" else f"norm(max(p - q, 0)) with {rows_said}"
