@@ -18,8 +18,8 @@ SCENARIOS = (
     CONFIDENT,
     NEW_TOKENS,
     ONE_TOKEN,
-    Scenario("generic", 4, (3, 0), 2, seed=24),
     SIX_TOKENS,
+    Scenario("generic", 4, (3, 0), 2, seed=24),
 )
 """Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
 Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``WRITTEN_OUT``; in both, all but a few

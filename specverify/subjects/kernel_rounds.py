@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from specverify.subjects.kernel_tables import (
     small_weight_situation,
 )
 
+Placement = Literal["edge", "block", "far"]
+"""Which ids get positive probability in a large vocabulary (``ids_of``)."""
 RULES = {"token": speculative_sampling, "block": block_verification}
 TABLES = 12
 """The largest number of tables (pairs of models)."""
@@ -84,15 +86,15 @@ class KernelRounds(NamedTuple):
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
-def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
+def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, placement: Placement = "edge") -> KernelRounds:
     """Return the kernel's rows for as many pairs of models as ``budget``, the most rows of one evaluation, allows.
 
-    Rows have up to ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``within`` selects other ids of the
+    Rows have up to ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``placement`` selects the ids of the
     three tokens with positive probability (see ``ids_of``). Raises ``ValueError`` if no pair fits into the budget.
     """
     of_weight = [(small_weight_situation(),)] if gamma == 2 and kernel.convention.rule == "block" else []
     tables = (*of_weight, *(situations_of(kernel, gamma, i) for i in range(TABLES)))
-    return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
+    return _of_tables(kernel, gamma, vocabulary, budget, tables, placement)
 
 
 def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
@@ -119,8 +121,7 @@ def _of_tables(
     vocabulary: int,
     budget: int,
     tables: Iterable[Sequence[Situation]],
-    *,
-    within: bool = False,
+    placement: Placement = "edge",
 ) -> KernelRounds:
     cases, cells, least = list[DraftCase](), list[GridCell](), float("inf")
     for situations in tables:
@@ -133,20 +134,31 @@ def _of_tables(
             cells += [cell for part in parts for cell in part]
     if not cases:
         raise ValueError(f"rows leave {budget} for gamma={gamma}, expected at least {least}, which one table takes")
-    ids = ids_of(vocabulary, within=within)
+    ids = ids_of(vocabulary, placement)
     return KernelRounds(kernel, gamma, ids, tuple(cases), _batch(kernel, cases, gamma, ids, vocabulary), tuple(cells))
 
 
-def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
+def ids_of(vocabulary: int, placement: Placement = "edge") -> tuple[int, ...]:
     """Return the ids of the three tokens that get positive probability in a kernel's ``vocabulary`` (its size).
 
     Kernels process a vocabulary in blocks, whose sizes are powers of two. Let b be the second largest power of two
-    below the vocabulary size. The ids are b - 1, b and the last id, on both sides of a block's edge; with ``within``
-    they are b, b + 1 and the last id. In a vocabulary of three tokens they are 0, 1 and 2.
+    below the vocabulary size. The ids depend on ``placement``:
+
+    * "edge": b - 1, b and the last id, on both sides of a block's edge.
+    * "block": b, b + 1 and the last id.
+    * "far": 0 and the last two ids that are in one block of every size; between them and 0 there may be blocks without
+      probability, which a kernel must count when it adds up the blocks before.
+
+    In a vocabulary of three tokens they are 0, 1 and 2.
     """
+    if vocabulary == SIZE:
+        return (0, 1, 2)
+    if placement == "far":
+        last = vocabulary // 2 * 2 - 1
+        return (0, last - 1, last)
     edge = 1 << (vocabulary - 1).bit_length() - 2
-    first = edge if within else edge - 1
-    return (0, 1, 2) if vocabulary == SIZE else (first, first + 1, vocabulary - 1)
+    first = edge if placement == "block" else edge - 1
+    return (first, first + 1, vocabulary - 1)
 
 
 def _cases(situation: Situation) -> list[DraftCase]:

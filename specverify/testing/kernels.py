@@ -17,7 +17,7 @@ from specverify.subjects.subject import Subject
 from specverify.testing.judged import judge, judged
 from specverify.testing.plans import ALARM, CheckOptions, checked_gammas, checks_plan, claiming, name_of
 
-QUICK_SIZES = (5,)
+QUICK_SIZES = (7,)
 """A vocabulary of which two shards have one and two possible tokens."""
 QUICK_ROWS = 2**12
 TV = 5e-3
@@ -49,7 +49,7 @@ def check_kernel(
             device.
         gammas: Numbers of drafts, each from 1 to 1024. None: every check runs at 1 and 2 drafts, and the law is also
             examined at 4 drafts if the kernel accepts that many.
-        vocabularies: Vocabulary sizes to examine in addition to size 3, each at least 5. With ``quick`` size 5 takes
+        vocabularies: Vocabulary sizes to examine in addition to size 3, each at least 5. With ``quick`` size 7 takes
             their place, or none if the kernel is sampled.
         rows: Largest number of rows in the first exact evaluation of the law; 4096 with ``quick``.
         largest_call: Largest number of rows in one call of a sampled kernel; at least 4.

@@ -333,3 +333,34 @@ def test_a_draw_over_two_shards_of_a_vocabulary_is_examined_in_quick(wrong, stat
         kernel, KernelConvention(dtype="float64", uniforms="[0, 1)"), quick=True, checks=["law_is_target"], on_fail=None
     )
     assert statuses(verdicts) == {"law_is_target": status}
+
+
+def by_tiles(tile, *, wrong):
+    """Return an inverse CDF that finds the tile first. A wrong one subtracts only the tile before, not all before."""
+
+    def last(rows, uniforms):
+        result = []
+        for row, uniform in zip(rows, uniforms, strict=True):
+            masses = np.pad(row, (0, -len(row) % tile)).reshape(-1, tile).astype(np.float64)
+            ends = masses.sum(1).cumsum()
+            found = int(np.searchsorted(ends, uniform * ends[-1], side="right"))
+            before = (masses.sum(1) if wrong else ends)[found - 1] if found else 0.0
+            inside = np.searchsorted(masses[found].cumsum(), uniform * ends[-1] - before, side="right")
+            inside = min(int(inside), int(np.flatnonzero(masses[found])[-1]))
+            result.append(found * tile + inside)
+        return np.array(result)
+
+    return last
+
+
+@pytest.mark.parametrize(("tile", "options"), [(2, {"quick": True}), (32, {"vocabularies": (129,), "rows": 2**12})])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_an_inverse_cdf_by_tiles_is_examined_with_an_empty_tile_between(wrong, tile, options):
+    """Two tokens of one tile, and one that is two tiles or more before them, show it."""
+    parts = RIGHT._replace(last=by_tiles(tile, wrong=wrong))
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        return decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms, parts)
+
+    found = check_kernel(kernel, gammas=(1,), checks=["law_is_target"], on_fail=None, **options)
+    assert statuses(found) == {"law_is_target": Status.REFUTED if wrong else Status.HOLDS}

@@ -47,19 +47,19 @@ def checks_of_uniforms(
         ValueError: ``rows`` is too small.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
-    all_rounds, within = list[KernelRounds](), list[KernelRounds]()
+    all_rounds, elsewhere = list[KernelRounds](), list[KernelRounds]()
     for vocabulary in (SIZE, *vocabularies):
         for gamma in sizes:
             budget = rows // len(sizes) if vocabulary == SIZE else min(rows // len(sizes), LARGE)
             all_rounds.append(rounds_of(kernel, gamma, vocabulary, budget))
             if vocabulary != SIZE:
-                within.append(rounds_of(kernel, gamma, vocabulary, budget, within=True))
+                elsewhere += [rounds_of(kernel, gamma, vocabulary, budget, place) for place in ("block", "far")]
     deeper = [result for result in [deep_rounds_of(kernel, rows)] if runs_on(result)] if deep else []
     return (
         answers_are_rounds.check_of(all_rounds),
         *calls_repeat.checks_of(all_rounds),
         kernel_rows_are_independent.check_of(all_rounds),
-        *kernel_law_is_target.checks_of([*all_rounds, *within, *deeper]),
+        *kernel_law_is_target.checks_of([*all_rounds, *elsewhere, *deeper]),
         *kernel_support_at_boundary_draws.checks_of(all_rounds),
     )
 
