@@ -355,12 +355,16 @@ def by_tiles(tile, *, wrong):
 
 @pytest.mark.parametrize(("tile", "options"), [(2, {"quick": True}), (32, {"vocabularies": (129,), "rows": 2**12})])
 @pytest.mark.parametrize("wrong", [False, True])
-def test_an_inverse_cdf_by_tiles_is_examined_with_an_empty_tile_between(wrong, tile, options):
+@pytest.mark.parametrize("ragged", [False, True])
+def test_an_inverse_cdf_by_tiles_is_examined_with_an_empty_tile_between(ragged, wrong, tile, options):
     """Two tokens of one tile, and one that is two tiles or more before them, show it."""
     parts = RIGHT._replace(last=by_tiles(tile, wrong=wrong))
 
     def kernel(p, q, drafts, accept_uniforms, final_uniforms):
         return decide(p, q, drafts, full(drafts), accept_uniforms, final_uniforms, parts)
 
-    found = check_kernel(kernel, gammas=(1,), checks=["law_is_target"], on_fail=None, **options)
+    def of_lengths(p, q, drafts, lengths, accept_uniforms, final_uniforms):
+        return decide(p, q, drafts, lengths, accept_uniforms, final_uniforms, parts)
+
+    found = check_kernel(of_lengths if ragged else kernel, checks=["law_is_target"], on_fail=None, **options)
     assert statuses(found) == {"law_is_target": Status.REFUTED if wrong else Status.HOLDS}

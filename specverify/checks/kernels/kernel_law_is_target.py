@@ -430,10 +430,14 @@ def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
     """Return the checks ``law_is_target`` and ``acceptance_is_optimal`` of one kernel, which share one evaluation.
 
     ``all_rounds`` are the settings (gamma, vocabulary) of the kernel. Every quick run has all but those with the fewest
-    drafts.
+    drafts; of a kernel whose rows may differ in length it has all, because a batch has rows of all lengths.
     """
     gammas = {rounds.gamma for rounds in all_rounds}
-    in_quick = {described_rounds(rounds) for rounds in all_rounds if len(gammas) == 1 or rounds.gamma > min(gammas)}
+    in_quick = {
+        described_rounds(rounds)
+        for rounds in all_rounds
+        if rounds.kernel.ragged or len(gammas) == 1 or rounds.gamma > min(gammas)
+    }
     result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (
         kernel_check(
