@@ -61,7 +61,7 @@ def check_verifier(
             or ``min_p``, or one of the last four in the plural, else a row.
         gammas: Numbers of drafts, each from 1 to 1024. None: 1 to 3 for a row and 2 for other chains. The law is also
             examined with 8 drafts (4 if the verifier does not run on 8); there p and q are one-hot except at three
-            positions. Larger values are not covered.
+            positions. Larger values are not covered, nor a call without drafts except as a row of a batch.
         drafts: How trees are drawn; the right rule depends on it:
             ``"with_replacement"``, ``"without_replacement"`` or ``"top_k"`` (then q is None).
         trees: Shapes to examine, each as the parents of its nodes, -1 for a child of the text.
