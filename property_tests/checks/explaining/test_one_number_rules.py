@@ -26,8 +26,9 @@ def test_a_formula_that_is_solved_by_a_negative_number_is_left_out():
     assert accept_rule([first, accepted(0.5, nowhere, 0.75), accepted(0.25, 0.5, 0.75)]) == ""
 
 
-@pytest.mark.parametrize(("share", "said"), [(1 + 1e-9, ""), (0.5, "norm(max(p - 0.5 q, 0))")])
+@pytest.mark.parametrize(("share", "said"), [(1 + 1e-9, ""), (0.5, "norm(max(p - 0.5 q, 0))"), (1e-5, "")])
 def test_a_residual_with_the_share_one_of_q_is_the_right_one(share, said):
+    """With a share of nearly 0 it is p itself."""
     p, q = (0.5, 0.3, 0.2, 0.0), (0.1, 0.2, 0.1, 0.6)
     left = [max(a - share * b, 0.0) for a, b in zip(p, q, strict=True)]
     law = {token: mass / sum(left) for token, mass in enumerate(left)}

@@ -22,6 +22,8 @@ from specverify.reference import Tokens
 OPEN = 1e-6
 LEAST_NUMBERS = 3
 """The least number of different wrong acceptances that must show the number."""
+LEAST_CHANGE = 0.01
+"""A number nearer than this to 1 is no penalty: a rounded ratio, say, looks like it."""
 LARGEST_LOG = 7.0
 """The largest logarithm of the number that is tried."""
 
@@ -71,11 +73,15 @@ def counted_drafts(all_given: Sequence[GivenDrafts]) -> str:
         return ""
     for counting in _countings(sorted({token for given in all_given for token in given.drafts})):
         number = _number(counting, *wrong[0])
-        if number and all(
-            value_fits(given, part, i, seen, counting.rows(given, number))
-            for given in all_given
-            for part in PARTS
-            for i, seen in values_of(given, part)
+        if (
+            abs(number - 1) > LEAST_CHANGE
+            and number
+            and all(
+                value_fits(given, part, i, seen, counting.rows(given, number))
+                for given in all_given
+                for part in PARTS
+                for i, seen in values_of(given, part)
+            )
         ):
             which = "the draft itself and those after it" if counting.later else "the draft itself"
             early = "as a penalty does that is applied too early" if number < 1 else "before the draft is accepted"

@@ -230,7 +230,8 @@ def _share_of_q(p: Sequence[float], q: Sequence[float], law: Sequence[float]) ->
         return 0.0
     share = law[two[0]] / law[two[1]]
     below = q[two[0]] - share * q[two[1]]
-    return (p[two[0]] - share * p[two[1]]) / below if abs(below) > OPEN else 0.0
+    part = (p[two[0]] - share * p[two[1]]) / below if abs(below) > OPEN else 0.0
+    return part if abs(part) > 1 - MOST_MIXED else 0.0
 
 
 def _exponent(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
