@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
 from property_tests.checks.explaining.test_engine_paths import TARGET
 from property_tests.checks.explaining.test_round_faults import choose
-from specverify.checks.explaining.earlier_tests import wrong_after_tests
+from specverify.checks.explaining.earlier_tests import only_after, wrong_after_tests
 from specverify.checks.explaining.engine_paths import KeptPaths
 from specverify.checks.explaining.first_difference import first_difference
 from specverify.intercept.everywhere import answered_everywhere
@@ -16,6 +17,7 @@ from specverify.laws.enumeration import program_law
 from specverify.testing import SpeculationRefuted, check_engine
 
 LENGTH = 3
+PLACE = r"test_earlier_tests.py:\d+"
 
 
 def without_repetition(last):
@@ -68,6 +70,23 @@ def test_the_earlier_test_on_which_a_wrong_token_depends_is_named(forgets, said)
     assert "as if no mask, top-k or top-p excluded it" in first
     assert ("; wrong only after" in first) == bool(said)
     assert said in first
+
+
+@pytest.mark.parametrize(("after_failure", "certain"), [((0, 1, 0), ": it is then always 1"), ((0.5, 0.5, 0), "")])
+def test_a_token_that_is_always_the_same_after_a_failed_test_is_stated(after_failure, certain):
+    """Draft 0 is replaced by 2 if its test fails; a draft 2 needs no test."""
+    second = (0.25, 0.75, 0)
+
+    def run(draws):
+        with answered_everywhere(draws):
+            draft = choose((0.75, 0, 0.25))
+            is_failed = draft == 0 and not random.random() < 2 / 3
+            return (2 if is_failed else draft, choose(after_failure if is_failed else second))
+
+    expected = {(first, token): mass / 2 for first in (0, 2) for token, mass in enumerate(second) if mass}
+    difference = first_difference(program_law(run).probabilities, expected)
+    said = only_after(KeptPaths(run), difference, expected)
+    assert re.fullmatch(rf"; wrong only after a failed test \(u >= its bound, {PLACE}\){certain}", said)
 
 
 Q, P = (0.4, 0.4, 0.2), ((0.2, 0.5, 0.3), (0.6, 0.3, 0.1), (0.5, 0.2, 0.3))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from specverify.checks.explaining.counterexample_parts import laws_differ
 from specverify.checks.explaining.engine_paths import MOST_PATHS, KeptPaths, draws_of
-from specverify.checks.explaining.first_difference import END, Difference
+from specverify.checks.explaining.first_difference import CERTAIN, END, Difference
 from specverify.laws.paths import outcomes_of
 from specverify.reference import Tokens
 
@@ -39,7 +39,8 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
 
     The tokens at the place of the wrong one are divided by a test that is made before all earlier tokens are
     determined: the law of the token is wrong after the test failed (or passed) at least once, and right after every
-    text for which it did not. Of several such ends, the one is named without which most texts are right.
+    text for which it did not. Of several such ends, the one is named without which most texts are right. If the token
+    after it is always the same, this is stated.
 
     Args:
         engine: All paths of the engine. Returns "" if it has more than are kept.
@@ -49,16 +50,23 @@ def only_after(engine: KeptPaths, difference: Difference, expected: Mapping[Toke
     if not difference.expected or sum(1 for _ in engine) >= MOST_PATHS:
         return ""
     found, should = list(_emitted(engine, len(difference.before))), _laws(_begun(expected, len(difference.before)))
-    possible = dict[str, int]()
+    possible, certain = dict[str, int](), dict[str, str]()
     for end in dict.fromkeys(end for one in found for end in one.ends):
         after, others = (
             _laws((one.before, one.token, one.mass) for one in found if (end in one.ends) is inside)
             for inside in (True, False)
         )
-        wrong = laws_differ(after.get(difference.before, difference.expected), difference.expected)
-        if others and wrong and not any(laws_differ(law, should.get(before, {})) for before, law in others.items()):
+        law = after.get(difference.before, difference.expected)
+        right = not any(laws_differ(law, should.get(before, {})) for before, law in others.items())
+        if others and right and laws_differ(law, difference.expected):
             possible[end] = len(others)
-    return f"; wrong only after a {max(possible, key=possible.__getitem__)}" if possible else ""
+            token = max(law, key=law.__getitem__)
+            is_new = law[token] > CERTAIN > max(difference.seen.values(), default=0.0) and token != END
+            certain[end] = f": it is then always {token}" if is_new else ""
+    if not possible:
+        return ""
+    named = max(possible, key=possible.__getitem__)
+    return f"; wrong only after a {named}{certain[named]}"
 
 
 def wrong_after_tests(
