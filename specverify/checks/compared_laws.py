@@ -40,8 +40,9 @@ NOT_EXAMINED = (
 )
 WORTH_SHARING = 1000
 """Number of runs below which one process is faster than several, each of which imports the engine."""
-ERROR_OF_ESTIMATE, RUNS_OF_A_PROBE = 1.2, 20
-"""The usual error of an estimated number of paths, as a factor, and the number of runs for each of its probes."""
+ERROR_OF_ESTIMATE, RUNS_OF_A_PROBE, MOST_PROBES = 1.2, 20, 400
+"""The usual error of an estimated number of paths, as a factor; the number of runs for each of its probes; and the most
+probes."""
 KEPT_PATHS = 5000
 """The paths of a law with at most this many are kept for the explanation."""
 
@@ -283,7 +284,7 @@ def _number_of_paths(program: EngineProgram, runs: int) -> float:
 
     The larger ``runs``, the more random runs are made, unless a few show that the number is far below ``runs``.
     """
-    probes = runs // RUNS_OF_A_PROBE
+    probes = min(runs // RUNS_OF_A_PROBE, MOST_PROBES)
     if probes <= PROBES:
         return paths_of_program(program.open, program.most_paths, PROBES)
     by_few = paths_of_program(program.open, math.inf, PROBES)

@@ -108,7 +108,7 @@ def tokens_behind_negative(row: list[Any], who: str) -> UnusableSubject:
 def in_16_bits(row: list[Any]) -> str:
     """Return the clause that a negative number in ``row`` is a token id that 16 bits do not hold; "" without one.
 
-    Placeholders are small numbers, such as -1 or -100, which no token id becomes in a small vocabulary.
+    Placeholders, such as -1 or -100, are above -256; only the token ids just below 65536 become such numbers.
     """
     cut = next((token for token in row if -(2**15) <= token < -(2**8)), None)
     return "" if cut is None else f" ({cut} is token {cut + 2**16} in 16 bits: use int32 or int64)"
