@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specverify.checks import Conditions
-from specverify.checks.compared_laws import compare_laws, enumerated
+from specverify.checks.compared_laws import MOST_PROBES, compare_laws, enumerated
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.law import Law, rounding_bound
+from specverify.laws.paths import PROBES
 from specverify.laws.rounding import (
     BFLOAT16,
     FLOAT16,
@@ -181,3 +182,15 @@ def test_a_few_short_paths_do_not_hide_that_a_law_is_large(ends):
     assert enumerated(program, Conditions(runs=1000)).runs == 250
     with pytest.raises(EnumerationTooLarge, match="paths"):
         enumerated(program, Conditions(runs=1000, complete_within=1000))
+
+
+def test_an_estimate_of_paths_takes_a_limited_number_of_runs():
+    runs = []
+
+    def decode(interpreter):
+        runs.append(1)
+        return tuple(interpreter.categorical([0.5, 0.5], ("coin", place)) for place in range(20))
+
+    program = EngineProgram("20 coins", lambda: nullcontext(decode), law=dict, most_paths=1e9)
+    assert enumerated(program, Conditions(runs=10_000)).runs == 2500
+    assert len(runs) == 2500 + PROBES + MOST_PROBES
