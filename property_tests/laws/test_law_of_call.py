@@ -211,3 +211,9 @@ def test_outcomes_that_lead_elsewhere_are_missing(program):
     assert law.missing > 0.5
     assert found.weight + law.missing == pytest.approx(1)
     assert (found.masses <= PMF + 1e-12).all()
+
+
+@pytest.mark.parametrize("emitted", [float("nan"), float("inf"), 2.5])
+def test_a_token_that_is_no_whole_number_is_followed_without_an_error(emitted):
+    law = call_law(lambda draws: Ending((emitted if draws.categorical(PMF, ("token",)) > 500 else 7,)), SIZE)
+    assert law.behind[()].unread

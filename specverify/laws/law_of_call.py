@@ -264,13 +264,14 @@ class _Reader:
         the outcome plus the same number, as in a block of the vocabulary, it also has outcomes whose token is at an
         edge (``edges``).
         """
-        result = {int(possible[0]), int(possible[-1]), *(int(token) for token in emitted.values())}
+        outcomes: list[int] = possible.tolist()
+        wanted = {outcomes[0], outcomes[-1], *emitted.values()}
         shifts = {token - outcome for outcome, token in emitted.items()}
         if len(shifts) == 1:
-            shift = int(shifts.pop())
-            at_edges = sorted({edge - shift for edge in edges(self._vocabulary)}.intersection(possible.tolist()))
-            result.update(at_edges[:: max(1, len(at_edges) // AT_EDGES)])
-        return sorted(result.intersection(possible.tolist()))
+            shift, at = shifts.pop(), set(edges(self._vocabulary))
+            at_edges = [outcome for outcome in outcomes if outcome + shift in at]
+            wanted.update(at_edges[:: max(1, len(at_edges) // AT_EDGES)])
+        return [outcome for outcome in outcomes if outcome in wanted]
 
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
