@@ -26,7 +26,7 @@ EITHER = (TWO + THREE) / 2
 
 
 class RowKind(NamedTuple):
-    """A kind of row of a batch: ``p`` and ``q`` over three tokens, the ``drafts``, and the bit that its result shows.
+    """A kind of row of a batch: ``p`` and ``q`` over n tokens, the ``drafts``, and the bit that its result shows.
 
     A result shows a random number of the kernel as one bit, for example whether a draft is accepted. ``name`` describes
     the kind in messages.
@@ -34,9 +34,9 @@ class RowKind(NamedTuple):
 
     name: str
     p: Any
-    """Target probabilities ``[drafts + 1, 3]``."""
+    """Target probabilities ``[drafts + 1, n]``, with n = 3 or 4."""
     q: Any
-    """Draft probabilities ``[drafts, 3]``."""
+    """Draft probabilities ``[drafts, n]``."""
     drafts: Tokens
     bit: tuple[str, int] = ("", 0)
     """The random bit that the row shows. ("accepted", n): whether more than n drafts are accepted. ("token", i): which
@@ -48,7 +48,7 @@ class RowKind(NamedTuple):
 class Design(NamedTuple):
     """The kinds of rows of a batch, at one vocabulary size; ``batch`` has one row of each kind.
 
-    ``ids`` are the ids, in this vocabulary, of the three tokens with positive probability.
+    ``ids`` are the ids, in this vocabulary, of the three or four tokens with positive probability.
     """
 
     kinds: tuple[RowKind, ...]
@@ -69,7 +69,8 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
     ``draft_padding`` is the token id after the drafts of a row. Positions after a row's drafts have pmfs that must not
     affect the result. ``vocabulary`` is the number of tokens.
     """
-    ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
+    size, gamma = kinds[0].p.shape[1], max(len(kind.drafts) for kind in kinds)
+    ids = ids_of(vocabulary, "edge" if size == SIZE else "ends")
     p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
     p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
     drafts = np.full((len(kinds), gamma), draft_padding)
@@ -77,7 +78,7 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
         count = len(kind.drafts)
         p[row, : count + 1], q[row, :count] = 0, 0
         p[row, : count + 1, ids] = kind.p.T
-        q[row, :count, ids] = kind.q.reshape(count, SIZE).T
+        q[row, :count, ids] = kind.q.reshape(count, size).T
         drafts[row, :count] = [ids[token] for token in kind.drafts]
     return Design(
         tuple(kinds), tuple(shares), ids, KernelBatch(p, q, drafts, np.array([len(kind.drafts) for kind in kinds]))
@@ -89,9 +90,9 @@ def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
 
     The sequences are those that the draft model of ``situation`` can draw.
     """
-    result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
+    result, size = list(drafted((situation.target, situation.draft), PROMPT, situation.length)), situation.size
     kinds = [
-        RowKind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
+        RowKind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), size), draft)
         for draft, p, q, _ in result
     ]
     return kinds, [float(weight) for *_, weight in result]

@@ -2,7 +2,7 @@
 
 A *case* is one sequence of drafts in a situation (a target, a draft model and a number of drafts); each row has one
 case. A *table* is a pair of models. The rows of all drafts of all situations share one launch, in random order, so that
-a row has neighbours with other drafts, lengths and pmfs. In a large vocabulary only three tokens have positive
+a row has neighbours with other drafts, lengths and pmfs. In a large vocabulary only three or four tokens have positive
 probability. They lie on both sides of the edges of blocks: with 1025 tokens, for example, 511, 512 and 1024.
 """
 
@@ -30,9 +30,10 @@ from specverify.subjects.kernel_tables import (
     deep_situations,
     situations_of,
     small_weight_situation,
+    three_left_situations,
 )
 
-Placement = Literal["edge", "block", "far"]
+Placement = Literal["edge", "block", "far", "ends", "thirds"]
 """Which ids get positive probability in a large vocabulary (``ids_of``)."""
 RULES = {"token": speculative_sampling, "block": block_verification}
 TABLES = 12
@@ -70,7 +71,7 @@ class KernelRounds(NamedTuple):
     kernel: Kernel
     gamma: int
     ids: tuple[int, ...]
-    """The ids, in the kernel's vocabulary, of the three tokens with positive probability."""
+    """The ids, in the kernel's vocabulary, of the three or four tokens with positive probability."""
     cases: tuple[DraftCase, ...]
     batch: KernelBatch
     cells: tuple[GridCell, ...]
@@ -94,6 +95,19 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, placemen
     """
     of_weight = [(small_weight_situation(),)] if gamma == 2 and kernel.convention.rule == "block" else []
     tables = (*of_weight, *(situations_of(kernel, gamma, i) for i in range(TABLES)))
+    return _of_tables(kernel, gamma, vocabulary, budget, tables, placement)
+
+
+def three_left_rounds_of(
+    kernel: Kernel, gamma: int, vocabulary: int, budget: int, placement: Placement
+) -> KernelRounds:
+    """Return the kernel's rows in which a rejected draft is replaced by one of three tokens.
+
+    Rows have ``gamma`` drafts and a vocabulary of ``vocabulary`` tokens. ``placement`` selects the ids of the four
+    tokens with positive probability (see ``ids_of``). ``budget`` is the largest number of rows of one evaluation. The
+    kernel must not draw by a race, whose law is computed only between two tokens.
+    """
+    tables = ((situation,) for situation in three_left_situations(gamma))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, placement)
 
 
@@ -139,7 +153,7 @@ def _of_tables(
 
 
 def ids_of(vocabulary: int, placement: Placement = "edge") -> tuple[int, ...]:
-    """Return the ids of the three tokens that get positive probability in a kernel's ``vocabulary`` (its size).
+    """Return the ids of the tokens that get positive probability in a kernel's ``vocabulary`` (its size).
 
     Kernels process a vocabulary in blocks, whose sizes are powers of two. Let b be the second largest power of two
     below the vocabulary size. The ids depend on ``placement``:
@@ -148,14 +162,21 @@ def ids_of(vocabulary: int, placement: Placement = "edge") -> tuple[int, ...]:
     * "block": b, b + 1 and the last id.
     * "far": 0 and the last two ids that are in one block of every size; between them and 0 there may be blocks without
       probability, which a kernel must count when it adds up the blocks before.
+    * "ends": four ids, the first two and the last two that are in one block of every size.
+    * "thirds": four ids, the first and the last one and those after one and two thirds of the vocabulary, so that each
+      is in a block of its own if blocks are small.
 
     In a vocabulary of three tokens they are 0, 1 and 2.
     """
     if vocabulary == SIZE:
         return (0, 1, 2)
+    last = vocabulary // 2 * 2 - 1
     if placement == "far":
-        last = vocabulary // 2 * 2 - 1
         return (0, last - 1, last)
+    if placement == "ends":
+        return (0, 1, last - 1, last)
+    if placement == "thirds":
+        return (0, vocabulary // 3, 2 * vocabulary // 3, vocabulary - 1)
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if placement == "block" else edge - 1
     return (first, first + 1, vocabulary - 1)
@@ -177,7 +198,7 @@ def _batch(
     """Return a batch for ``kernel`` with one row for each of ``cases``, in a vocabulary of ``vocabulary`` tokens.
 
     A row has room for ``gamma`` drafts; the padding after its drafts must not affect the result. ``ids`` are the ids of
-    the three tokens with positive probability.
+    the tokens with positive probability.
     """
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
@@ -187,7 +208,7 @@ def _batch(
         count = case.situation.length
         p[row, : count + 1], q[row, :count] = 0, 0
         p[row, : count + 1, ids] = np.array(case.p, dtype=np.float64).T
-        q[row, :count, ids] = np.array(case.q, dtype=np.float64).reshape(count, SIZE).T
+        q[row, :count, ids] = np.array(case.q, dtype=np.float64).reshape(count, len(ids)).T
         drafts[row, :count] = [ids[token] for token in case.draft]
     return KernelBatch(p, q, drafts, np.array([case.situation.length for case in cases]))
 
@@ -196,8 +217,7 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
     """Return the kernel's tokens ``[rows, gamma + 1]`` from a few launches, whose order of rows ``seed`` selects.
 
     ``cases`` ``[rows]`` has the index of each row's case in ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its
-    uniforms. The result is in the order of ``cases``. The three tokens with positive probability are returned as 0, 1
-    and 2, any other token as its id plus 3.
+    uniforms. The result is in the order of ``cases``, in the numbering of ``in_small``.
     """
     order = np.random.default_rng(seed).permutation(len(cases))
     starts = [*range(0, len(cases), rounds.most), len(cases)]
@@ -209,8 +229,7 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any, size: float = 1.0) 
     """Return the kernel's tokens ``[rows, gamma + 1]`` from one launch, with the rows in the order of ``cases``.
 
     ``cases`` ``[rows]`` has the index of each row's case in ``rounds.cases``, and ``uniforms`` ``[rows, k]`` its
-    uniforms. The noise of a race is multiplied by ``size``. The three tokens with positive probability are returned as
-    0, 1 and 2, any other token as its id plus 3.
+    uniforms. The noise of a race is multiplied by ``size``. The result is in the numbering of ``in_small``.
     """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms, size))
@@ -220,10 +239,10 @@ def decided(rounds: KernelRounds, cases: Any, uniforms: Any, size: float = 1.0) 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
     """Return the tokens ``answer`` in a small numbering, which does not depend on the vocabulary of the kernel.
 
-    The three tokens with positive probability, whose ids are in ``rounds``, become 0, 1 and 2, and any other token
-    becomes its id plus 3. Negative tokens stay unchanged.
+    The n tokens with positive probability, whose ids are in ``rounds``, become 0 to n - 1, and any other token becomes
+    its id plus n. Negative tokens stay unchanged.
     """
-    small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
+    small = np.where(answer >= 0, answer.astype(np.int64) + len(rounds.ids), answer)
     for token, identity in enumerate(rounds.ids):
         small[answer == identity] = token
     return small
@@ -232,11 +251,11 @@ def in_small(rounds: KernelRounds, answer: Any) -> Any:
 def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return the token ids, in the kernel's vocabulary, of ``tokens`` in a numbering that suits messages.
 
-    In this numbering the three tokens with positive probability, whose ids are in ``rounds``, are 0, 1 and 2, and any
-    other token is its id plus 3. ``in_small`` is the inverse.
+    This numbering is that of ``in_small``, the inverse.
     """
+    size = len(rounds.ids)
     return tuple(
-        rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens
+        rounds.ids[token] if 0 <= token < size else token - size if token >= size else token for token in tokens
     )
 
 

@@ -16,14 +16,7 @@ from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import KernelBatch, as_given, called, given_batch
 from specverify.subjects.kernel_designs import Design
 from specverify.subjects.kernel_rounds import ENTRIES
-from specverify.subjects.kernel_tables import SIZE
 from specverify.subjects.seeded import seeded
-
-ELSEWHERE = SIZE
-"""The number for every token of probability 0, and for values that are no token."""
-BASE = SIZE + 2
-"""Number of values of a token in a key: padding, the tokens with positive probability, and ``ELSEWHERE``."""
-
 
 MOST_SEED = 2**30
 """Seeds passed to a kernel are below twice this, so that they fit into any of its integer types."""
@@ -47,7 +40,7 @@ class KernelAnswer(NamedTuple):
     kinds: Any
     """``[rows]``: for each row, the index of its kind (drafts and pmfs) in ``Design.kinds``."""
     tokens: Any
-    """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens with positive probability, 3 for others."""
+    """``[rows, gamma + 1]``, in the numbering of ``in_small``."""
 
 
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
@@ -110,30 +103,31 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return the ids ``tokens`` of the kernel's vocabulary in a small numbering from -1 to 3.
+    """Return the ids ``tokens`` of the kernel's vocabulary in a small numbering from -1 to n.
 
-    The three tokens with positive probability, whose ids are in ``design``, become 0, 1 and 2; padding becomes -1 and
-    any other token 3.
+    The n tokens with positive probability, whose ids are in ``design``, become 0 to n - 1; padding becomes -1 and any
+    other token n.
     """
     xp = kernel.xp
-    small = xp.where(tokens == -1, -1, ELSEWHERE)
+    small = xp.where(tokens == -1, -1, len(design.ids))
     for token, identity in enumerate(design.ids):
         small = xp.where(tokens == identity, token, small)
     return small
 
 
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
-    """Return how often each text occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
+    """Return how often each text occurs for each kind of row, as NumPy ``[kinds, texts]``.
 
     ``samples`` rows of ``design`` are drawn with the seed ``seed``. ``calls`` divides them among calls of the kernel.
     ``text_of`` converts a column number to the tokens.
     """
-    texts = BASE ** (design.gamma + 1)
+    base = _values_of(design)
+    texts = base ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
     for kinds, tokens in answers(kernel, design, samples, seed, calls):
         key = kinds
         for i in range(design.gamma + 1):
-            key = key * BASE + tokens[:, i] + 1
+            key = key * base + tokens[:, i] + 1
         total += host_array(binned(kernel, key, len(total))).astype(np.int64)
     return total.reshape(len(design.kinds), texts)
 
@@ -145,12 +139,15 @@ def binned(kernel: Kernel, keys: Any, length: int) -> Any:
     return kernel.xp.bincount(keys, minlength=length)
 
 
-def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens of probability 0.
+def _values_of(design: Design) -> int:
+    """Return the number of values that a token has in the numbering of ``in_small``."""
+    return len(design.ids) + 2
 
-    ``gamma`` is the largest number of drafts of a row.
-    """
-    tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
+
+def text_of(key: int, design: Design) -> tuple[int, ...]:
+    """Return the tokens, in the numbering of ``in_small``, that the number ``key`` encodes, without padding."""
+    base = _values_of(design)
+    tokens = [key // base**i % base - 1 for i in range(design.gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()
     return tuple(tokens)

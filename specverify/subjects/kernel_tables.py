@@ -24,7 +24,7 @@ from specverify.subjects.kernel import Kernel
 
 PROMPT = (0,)
 SIZE = 3
-"""Number of tokens with positive probability, for every vocabulary size."""
+"""Number of tokens with positive probability in most situations, for every vocabulary size."""
 DENOMINATORS = (4, 3, 6, 5, 2, 8)
 DYADIC = (4, 2, 8)
 """Denominators for pmfs in a 16-bit dtype, which holds their fractions exactly."""
@@ -45,6 +45,11 @@ class Situation(NamedTuple):
     length: int
     pair: tuple[int, int]
     """The two tokens between which a race decides."""
+
+    @property
+    def size(self) -> int:
+        """Return the number of tokens that the models are over."""
+        return len(self.target(PROMPT))
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
@@ -100,24 +105,55 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
 
 
 def certain_but(
-    places: Collection[int], seed: int, models: tuple[LanguageModel, LanguageModel], pair: tuple[int, int] = PAIRS[0]
+    places: Collection[int],
+    seed: int,
+    models: tuple[LanguageModel, LanguageModel],
+    pair: tuple[int, int] = PAIRS[0],
+    length: int = KERNEL_GAMMA,
 ) -> Situation:
-    """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at the positions ``places``.
+    """Return models for rounds of ``length`` drafts whose pmfs are one-hot except at the positions ``places``.
 
     ``models`` are the target and the draft model at these positions, and ``seed`` selects the one-hot pmfs. ``pair``
     are the two tokens between which a race decides.
     """
+    size = len(models[0](PROMPT))
 
     def row(model: LanguageModel, tokens: Tokens) -> Pmf:
         if len(tokens) - len(PROMPT) in places:
             return model(tokens)
-        point = np.full(SIZE, Fraction(0))
-        point[np.random.default_rng([seed, *tokens]).integers(SIZE)] = Fraction(1)
+        point = np.full(size, Fraction(0))
+        point[np.random.default_rng([seed, *tokens]).integers(size)] = Fraction(1)
         return point
 
     target, draft = (cache(partial(row, model)) for model in models)
-    name = f"table {seed}, one-hot except after {' and '.join(map(str, places))} drafts, gamma={KERNEL_GAMMA}"
-    return Situation(name, target, draft, KERNEL_GAMMA, pair)
+    name = f"table {seed}, one-hot except after {' and '.join(map(str, places))} drafts, gamma={length}"
+    return Situation(name, target, draft, length, pair)
+
+
+THREE_LEFT = ((8, 5, 9, 10), (16, 4, 7, 5))
+"""p and q in 1/32: the first token is drafted too often, and one of the three others replaces it. It is accepted with
+probability 1/2, so that a kernel that compares 1 - u changes its result at the same uniform."""
+OFTEN_THREE_LEFT = ((2, 6, 10, 14), (32, 0, 0, 0))
+"""The same with a first token that is rejected nearly always, for samples."""
+_FOUR = 4
+
+
+def three_left_situations(gamma: int) -> tuple[Situation, ...]:
+    """Return ``three_left_situation`` for each position of a round of ``gamma`` drafts, and each token."""
+    return tuple(three_left_situation(gamma, place, token) for place in range(gamma + 1) for token in range(_FOUR))
+
+
+def three_left_situation(
+    gamma: int, place: int, token: int, thirty_seconds: tuple[Tokens, Tokens] = THREE_LEFT
+) -> Situation:
+    """Return models over four tokens for rounds of ``gamma`` drafts, with a draft that is replaced by one of three.
+
+    Models over three tokens leave at most two, so they do not show how a kernel adds up more than two weights of a
+    replacement, for example those of several blocks of the vocabulary. ``thirty_seconds`` are p and q, in 1/32, at the
+    position ``place``, rotated so that ``token`` is drafted too often. At the other positions the pmfs are one-hot.
+    """
+    p, q = np.roll(thirty_seconds, token, axis=1) * Fraction(1, 32)
+    return certain_but((place,), _FOUR * place + token, ((lambda _: p), (lambda _: q)), length=gamma)
 
 
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:

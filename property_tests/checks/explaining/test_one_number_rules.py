@@ -35,6 +35,12 @@ def test_a_residual_with_the_share_one_of_q_is_the_right_one(share, said):
     assert replace_rule([Replaced(p, q, law, SLACK)]) == said
 
 
+def test_a_number_that_rounding_changes_much_is_not_determined():
+    """The second largest entry of the law is one of two equal ones; each gives another share of q."""
+    p, q, law = (0.125, 0.1875, 0.3125, 0.375), (0.5, 0.125, 0.1875, 0.1875), (0, 1 / 6, 1 / 6, 2 / 3)
+    assert replace_rule([Replaced(p, q, dict(enumerate(law)), SLACK)]) == ""
+
+
 @pytest.mark.parametrize(("share", "said"), [(0.5, "norm(max(p - q, 0)), mixed with a share 0.5 of "), (0.9999, "")])
 @pytest.mark.parametrize("whose", ["p", "q"])
 def test_a_row_that_is_nearly_all_of_another_row_is_no_mixture(share, said, whose):

@@ -10,6 +10,7 @@ import pytest
 from specverify.base.verdict import Evidence, Status
 from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
 from test_support.kernels import generators
+from test_support.kernels.kernels import RIGHT, decide
 
 COARSE = dict(tv=2e-2, vocabularies=(129,), largest_call=2**15)
 SEED, OWN = KernelConvention(uniforms="seed"), KernelConvention(uniforms="own")
@@ -86,6 +87,28 @@ def test_a_last_block_lost_is_seen_in_a_large_vocabulary():
 
     verdicts = check_kernel(kernel, SEED, on_fail=None, **{**COARSE, "vocabularies": (1025,)})
     found = {verdict.check: verdict.status for verdict in verdicts}
+    assert found["samples_fit_law_of_many_tokens"] is Status.REFUTED
+    assert found[LAW] is Status.HOLDS
+
+
+def test_a_replacement_by_three_tokens_is_sampled_in_a_large_vocabulary():
+    """Of more than two tokens with a positive weight, the second is never drawn in place of a draft."""
+
+    def last(rows, uniforms):
+        """Draw by inverse CDF; ``rows`` of residuals do not sum to 1."""
+        changed = rows.copy()
+        for row in changed:
+            open_tokens = np.flatnonzero(row)
+            if len(open_tokens) > 2 and row.sum() < 1 - 1e-6:
+                row[open_tokens[1]] = 0
+        return RIGHT.last(changed, uniforms)
+
+    def kernel(p, q, drafts, seed, offset):
+        u = generators.uniforms(seed, offset, len(drafts), drafts.shape[1] + 1)
+        parts = RIGHT._replace(last=last)
+        return decide(p, q, drafts, generators.full(drafts), u[:, :-1], u[:, -1], parts)
+
+    found = {verdict.check: verdict.status for verdict in check_kernel(kernel, SEED, on_fail=None, **COARSE)}
     assert found["samples_fit_law_of_many_tokens"] is Status.REFUTED
     assert found[LAW] is Status.HOLDS
 

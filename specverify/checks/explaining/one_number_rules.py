@@ -18,6 +18,8 @@ OPEN = 1e-6
 """A probability nearer than this to 0 or 1 does not determine the free number."""
 MOST_MIXED = 0.999
 """A row that is mixed with a larger share of another row is rather this other row."""
+MOST_ERROR = 0.01
+"""An observation whose rounding changes the free number by more than this does not determine it."""
 LEAST_NUMBERS = 2
 LEAST_POWER = 0.01
 """A power p^c with c nearer than this to 1 is no further temperature: rounding of p, say, looks like it."""
@@ -302,9 +304,10 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
 
     for family in _REPLACE:
         numbers = (
-            (number, _error(family, one, law, number))
+            (number, error)
             for one, law in zip(told, laws, strict=True)
             if (number := family.solve(one.p, one.q, law)) > OPEN
+            and (error := _error(family, one, law, number)) < MOST_ERROR
         )
         number, error = next(numbers, (0.0, 0.0))
         if number and fits_all(family, number, error) and any(_is_another(family, one, number) for one in told):

@@ -19,7 +19,14 @@ from specverify.checks.kernels import (
 )
 from specverify.statistics.independence import samples_of_tables
 from specverify.subjects.kernel import Kernel
-from specverify.subjects.kernel_rounds import KernelRounds, deep_rounds_of, rounds_of, runs_on
+from specverify.subjects.kernel_rounds import (
+    KernelRounds,
+    Placement,
+    deep_rounds_of,
+    rounds_of,
+    runs_on,
+    three_left_rounds_of,
+)
 from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.kernel_tables import SIZE
 
@@ -27,6 +34,8 @@ CHECKS = 7
 """The largest number of checks of samples; they share the alarm budget."""
 COARSEST = 0.2
 """The largest total variation that may be requested as detectable."""
+FOUR: tuple[Placement, ...] = ("ends", "thirds")
+"""The placements of four tokens."""
 LARGE = 2**12
 """The most rows of one evaluation if the vocabulary is larger than that of the tables."""
 
@@ -54,6 +63,8 @@ def checks_of_uniforms(
             all_rounds.append(rounds_of(kernel, gamma, vocabulary, budget))
             if vocabulary != SIZE:
                 elsewhere += [rounds_of(kernel, gamma, vocabulary, budget, place) for place in ("block", "far")]
+                if not kernel.race:
+                    elsewhere += [three_left_rounds_of(kernel, gamma, vocabulary, budget, place) for place in FOUR]
     deeper = [result for result in [deep_rounds_of(kernel, rows)] if runs_on(result)] if deep else []
     return (
         answers_are_rounds.check_of(all_rounds),

@@ -31,7 +31,7 @@ from specverify.laws.law import Distance, Law, continued, target_law, total_vari
 from specverify.laws.paths import paths
 from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.kernel_rounds import KernelRounds, by_rule, decided, in_ids, launched, verified
-from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
+from specverify.subjects.kernel_tables import PROMPT, Situation
 
 DOUBT = 64 * MARGIN
 """A total variation up to this may come from breakpoints that a lower precision moves by more than the margin."""
@@ -181,7 +181,7 @@ def completed(situation: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, A
     """
 
     def later(tokens: Tokens) -> Mapping[Tokens, Any]:
-        is_text = 0 < len(tokens) <= situation.length + 1 and all(0 <= token < SIZE for token in tokens)
+        is_text = 0 < len(tokens) <= situation.length + 1 and all(0 <= token < situation.size for token in tokens)
         return _wanted(situation, tokens) if is_text else {(): 1}
 
     return continued(law, later)
@@ -203,12 +203,14 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
     worst = max(distances, key=lambda name: (distances[name].low, distances[name].high))
-    low, high = map(float, distances[worst])
+    least_known = max(distances, key=lambda name: (distances[name].high, distances[name].low))
+    low, high = float(distances[worst].low), float(distances[least_known].high)
     figures = {"runs": result.rows, "tv": high, "rounding": result.blind}
     if low > DOUBT:
         example = _example(rounds, result, situation_named(rounds, worst))
         statement = f"TV = {_said(distances[worst])} from the target's"
-        return Examination(statement, failed=True, rational=low == high, counterexample=example, figures=figures)
+        is_exact = distances[worst].low == distances[worst].high
+        return Examination(statement, failed=True, rational=is_exact, counterexample=example, figures=figures)
     if result.two_answers:
         then = "a row has another result in another place or beside other rows, so it has no law"
         example = Counterexample((described_rounds(rounds),), then, fault=f"{then}: {result.two_answers}")
@@ -218,8 +220,8 @@ def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Cond
         return Examination(then, unknown=True, figures=figures)
     if high > result.blind:
         return Examination(
-            f"TV = {_said(distances[worst])} from the target's: it steps more than {MARGIN:.1g} from the places of "
-            f"rule={rounds.kernel.convention.rule!r}; is its precision lower, or its rule another?",
+            f"TV = {_said(distances[least_known])} from the target's: it steps more than {MARGIN:.1g} from the places "
+            f"of rule={rounds.kernel.convention.rule!r}; is its precision lower, or its rule another?",
             unknown=True,
             figures=figures,
         )
@@ -318,8 +320,11 @@ def _example(rounds: KernelRounds, found: SituationLaws, situation: Situation) -
 
 def _ids_of(rounds: KernelRounds) -> str:
     """Return a clause with the ids of the tokens that a sentence about rounds numbers 0, 1 and 2; "" if these are."""
-    first, second, third = rounds.ids
-    return f", where tokens 0, 1 and 2 are {first}, {second} and {third}" if rounds.ids != (0, 1, 2) else ""
+    *first, last = range(len(rounds.ids))
+    *ids, last_id = map(str, rounds.ids)
+    if rounds.ids == (*first, last):
+        return ""
+    return f", where tokens {', '.join(map(str, first))} and {last} are {', '.join(ids)} and {last_id}"
 
 
 class KernelRow(NamedTuple):

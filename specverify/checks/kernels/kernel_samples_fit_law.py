@@ -26,7 +26,14 @@ from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_designs import Design, design_of, drafts_of, sampled_situation
 from specverify.subjects.kernel_rounds import verified
 from specverify.subjects.kernel_samples import Calls, counted, text_of
-from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation, certain_but
+from specverify.subjects.kernel_tables import (
+    OFTEN_THREE_LEFT,
+    PROMPT,
+    SIZE,
+    Situation,
+    certain_but,
+    three_left_situation,
+)
 
 COARSER = 5
 """The detectable total variation of the number of accepted drafts, as a multiple of that of the law."""
@@ -60,9 +67,10 @@ class SampledKernel(NamedTuple):
 def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
     """Return emitted text -> its count in ``samples`` rows of the kernel ``sampled``, with the seed ``seed``."""
     result: Counter[Tokens] = Counter()
-    table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
+    design = sampled.design
+    table = counted(sampled.kernel, design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
-        result[text_of(int(key), sampled.situation.length)] += int(table[:, key].sum())
+        result[text_of(int(key), design)] += int(table[:, key].sum())
     return result
 
 
@@ -74,7 +82,7 @@ def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
         rest = here.length + 1 - len(tokens)
-        if not tokens or rest < 0 or not all(0 <= token < SIZE for token in tokens):
+        if not tokens or rest < 0 or not all(0 <= token < here.size for token in tokens):
             whole[tokens] += count
             continue
         law = target_law(Task(here.target, horizon=rest), PROMPT + tokens)
@@ -158,9 +166,10 @@ def _examination(sampled: SampledKernel, fit: ConfirmedFit, holds: str, law: str
 def situations_to_sample(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
 ) -> list[SampledKernel]:
-    """Return the situations to sample: one for each of ``gammas``, and one for each of ``vocabularies``.
+    """Return the situations to sample: one for each of ``gammas``, and several for each of ``vocabularies``.
 
-    A situation is a target, a draft model and a number of drafts.
+    In some of those of a larger vocabulary, the first or the last draft may be replaced by one of three tokens. A
+    situation is a target, a draft model and a number of drafts.
 
     Args:
         kernel: The kernel.
@@ -173,8 +182,13 @@ def situations_to_sample(
     result = [
         SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)
     ]
-    last = sampled_situation(max(gammas), len(gammas))
-    return [*result, *(SampledKernel(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
+    gamma = max(gammas)
+    three_left = [three_left_situation(gamma, place, 0, OFTEN_THREE_LEFT) for place in sorted({0, gamma - 1})]
+    larger = [sampled_situation(gamma, len(gammas)), *three_left]
+    return [
+        *result,
+        *(SampledKernel(kernel, here, size, large_tv, calls) for size in vocabularies for here in larger),
+    ]
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:

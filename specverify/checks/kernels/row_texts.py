@@ -76,8 +76,7 @@ def _row(pmf: Any) -> str:
 def emitted_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return the tokens that one row of a kernel emits, as ids in its vocabulary and without padding.
 
-    ``tokens`` has them in a numbering for messages: the three tokens with positive probability are 0, 1 and 2, and any
-    other token is its id plus 3. ``rounds`` has the ids of the three tokens.
+    ``tokens`` has them in the numbering of ``in_small``, and ``rounds`` has their ids.
     """
     kept = list(tokens)
     while kept and kept[-1] == -1:
