@@ -163,10 +163,13 @@ class NumpyGenerator:
         self, function: str, advance: Callable[[], Any], parameters: Any = None, *, in_pairs: bool = False
     ) -> tuple[AnsweredCall, Site]:
         site: Site = (f"{self._name}.{function}", draw_line())
+        return self._opened(site, function, advance, parameters, in_pairs=in_pairs), site
+
+    def _opened(
+        self, site: Site, function: str, advance: Callable[[], Any], parameters: Any = None, *, in_pairs: bool = False
+    ) -> AnsweredCall:
         in_pairs = in_pairs and self._kind is np.random.RandomState
-        return self._answers.open_call(
-            self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs
-        ), site
+        return self._answers.open_call(self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs)
 
     def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         return partial(REAL[self._kind][function], self._real, *args, **kwargs)
@@ -203,9 +206,9 @@ class NumpyGenerator:
         if large(math.prod(shape), MANY):
             call, site = self._asked(function, partial(one, size=shape), parameters, in_pairs=in_pairs)
             return as_array(uniforms(call.block(site, shape, digits), shape))
-        made = np.empty(shape, dtype=object)
+        made, site = np.empty(shape, dtype=object), (f"{self._name}.{function}", draw_line())
         for index in np.ndindex(*shape):
-            call, site = self._asked(function, one, parameters, in_pairs=in_pairs)
+            call = self._opened(site, function, one, parameters, in_pairs=in_pairs)
             made[index] = SymbolicFloat(Continuous(call.uniform((*site, *index), digits)))
         return made.view(SymbolicArray)
 
@@ -293,7 +296,8 @@ class NumpyGenerator:
             noise = self._forced(boundary, "gumbel", shape, boundary.gumbel)
         else:
             noise = -np.log(-np.log(self.uniforms("gumbel", shape)))
-        return _array_of(size, scale * noise + loc)
+        moved = noise if type(loc) is type(scale) is float and (loc, scale) == (0.0, 1.0) else scale * noise + loc
+        return _array_of(size, moved)
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
                shuffle: bool = True) -> Any:  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.caller import caller
-from specverify.intercept.cpython.patches import methods_replaced
+from specverify.intercept.cpython.patches import asarray, methods_replaced
 from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined
 from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.algebra import check_not_equal, narrowed
@@ -340,7 +340,7 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
         return tuple(_number_or_lazy(result) for result in _PAIRS[ufunc](*arrays))
     name = KNOWN.get(ufunc) or _OF_SCIPY.get(ufunc.__name__)
     if method == "__call__" and name and kwargs.keys() <= ({MASK} if out else set()):
-        result = _computed(name, [*arrays, kwargs.get(MASK, True)])
+        result = _computed(name, arrays, kwargs.get(MASK, True))
         if out:
             np.copyto(out[0], result, **kwargs, casting="unsafe")
         return _lazy(out[0]) if out else _number_or_lazy(result)
@@ -382,14 +382,16 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
     return result.elements().astype(bool)
 
 
-def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    """Return the elements of the operation ``name`` on ``arrays``, of which the last is NumPy's ``where`` mask.
+def _computed(name: str, arrays: Sequence[Any], where: Any = True) -> Any:
+    """Return the elements of the operation ``name`` on ``arrays``; ``where`` is the mask of that name in NumPy.
 
     Where the mask is False the operation is not applied, and the element of the result is None.
     """
-    result = rows.each(
-        lambda *elements: of_operands(name, *elements[:-1]) if elements[-1] else None, *map(np.asarray, arrays)
-    )
+    elements = map(asarray, arrays)
+    if where is True:
+        result = rows.each(partial(of_operands, name), *elements)
+    else:
+        result = rows.each(lambda on, *each: of_operands(name, *each) if on else None, asarray(where), *elements)
     return result.astype(bool) if name in COMPARISONS else result
 
 
@@ -403,12 +405,12 @@ def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
-    whole = _computed(_TOWARDS_ZERO, [value, True])
-    return _computed("subtract", [value, whole, True]), whole
+    whole = _computed(_TOWARDS_ZERO, [value])
+    return _computed("subtract", [value, whole]), whole
 
 
 _PAIRS: dict[Any, Callable[..., tuple[Any, Any]]] = {
-    np.divmod: lambda *pair: (_computed("floor_divide", [*pair, True]), _computed("remainder", [*pair, True])),
+    np.divmod: lambda *pair: (_computed("floor_divide", pair), _computed("remainder", pair)),
     np.modf: _parts,
 }
 """Rules of the functions that return two arrays."""

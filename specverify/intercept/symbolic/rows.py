@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -76,11 +77,13 @@ def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
     """Return the array of ``function`` applied to the elements of the arrays, which are broadcast."""
     if not any(elements.ndim for elements in arrays):
         return single(function(*(elements.item() for elements in arrays)))
-    alike = arrays if len({elements.shape for elements in arrays}) == 1 else broadcast_arrays(*arrays)
-    result = empty(alike[0].shape, dtype=object)
+    shapes = {elements.shape for elements in arrays if elements.ndim}
+    alike = arrays if len(shapes) == 1 else broadcast_arrays(*arrays)
+    result = empty(shapes.pop() if len(shapes) == 1 else alike[0].shape, dtype=object)
     flat = result.reshape(-1)  # the same memory
-    for place, given in enumerate(zip(*(elements.ravel().tolist() for elements in alike), strict=True)):
-        flat[place] = function(*given)
+    columns = (elements.ravel().tolist() if elements.ndim else repeat(elements.item()) for elements in alike)
+    for place, outcome in enumerate(map(function, *columns)):
+        flat[place] = outcome
     return result
 
 
