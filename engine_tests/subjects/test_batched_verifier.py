@@ -73,7 +73,6 @@ def test_two_rows_behind_one_that_is_rejected_at_once_are_looked_at_together():
     short = Scenario("generic", 2, (0,), 3)
     joint = run_check(subject._replace(scenarios=(short,)), check_named(JOINT), Checklist(()))
     assert joint.status is Status.REFUTED
-    assert joint.figures["tv"] > 0.05
 
 
 @pytest.mark.thorough(keep=4)

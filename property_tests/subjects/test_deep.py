@@ -10,7 +10,19 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.laws.deep_scenarios import CROWDED, PAIRED, TRUNCATED, is_of_whole_trees
+from specverify.laws.deep_scenarios import (
+    CROWDED,
+    FIRST_REJECTIONS,
+    FOUR_SIBLINGS,
+    LATE_BRANCHES,
+    MANY_LATER,
+    PAIRED,
+    TRUNCATED,
+    TWIN_CHAINS,
+    TWO_BRANCHES,
+    is_of_whole_trees,
+    last_rows_open,
+)
 from specverify.reference import warped
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.forms import BATCHED, BATCHED_LOGITS, LOGITS, Form
@@ -56,6 +68,8 @@ def verify_rows(p, q, draft_tokens, coin=lambda b: b, gamma=lambda b: None):
 
 
 def softmax(logits, temperature):
+    if temperature == 0:
+        return np.eye(logits.shape[-1])[logits.argmax(-1)]
     weights = np.exp((logits - logits.max(-1, keepdims=True)) / temperature)
     return weights / weights.sum(-1, keepdims=True)
 
@@ -82,7 +96,7 @@ def test_a_right_verifier_holds_with_eight_drafts():
     found = run_check(subject.with_situations(Variant, ()), check_named("law_is_target"), Checklist(()))
     assert found.status is Status.HOLDS
     assert found.figures["gamma"] == 8
-    assert {variant.label for variant, _ in subject.deep()} == {"gamma=8"}
+    assert {variant.label for variant, _ in subject.deep()} == {f"gamma={gamma}" for gamma in range(4, 9)}
 
 
 @pytest.mark.thorough(keep=6)
@@ -112,7 +126,60 @@ def test_a_verifier_that_is_made_for_fewer_drafts_is_looked_at_with_those():
         {variant.label for variant, _ in verifier_subject(partial(at_most, gamma), "a verifier").deep()}
         for gamma in (3, 5, 8)
     ]
-    assert labels == [{"gamma=2"}, {"gamma=4"}, {"gamma=8"}]
+    assert labels == [{"gamma=2"}, {"gamma=4"}, {f"gamma={gamma}" for gamma in range(4, 9)}]
+
+
+@pytest.mark.parametrize("gamma", [None, 4, 5, 6, 7])
+def test_every_number_of_drafts_up_to_eight_is_examined(gamma):
+    def wrong_bonus(p, q, draft_tokens):
+        return verify(p, q, draft_tokens, bonus=lambda count: count - (count == gamma))
+
+    subject = verifier_subject(wrong_bonus, "a verifier")
+    cases = tuple(case for case in subject.deep() if case[1] in map(last_rows_open, range(4, 8)))
+    assert len(cases) == 4
+    expected = Status.HOLDS if gamma is None else Status.REFUTED
+    assert status_of(subject._replace(deep=lambda: cases)) is expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(6, Status.HOLDS), (4, Status.REFUTED), (3, Status.REFUTED)])
+def test_rows_of_several_tokens_behind_two_drafts_are_examined(most, expected):
+    """A row with more possible tokens than ``most`` loses its least probable one."""
+
+    def without_least(row):
+        return np.where(row == row[row > 0].min(), 0, row) if np.count_nonzero(row) > most else row
+
+    def verifier(p, q, draft_tokens):
+        gamma = len(draft_tokens)
+        kept = [random.random() * q[i, token] < p[i, token] for i, token in enumerate(draft_tokens)]
+        count = [*kept, False].index(False)
+        left = p[gamma] if count == gamma else np.maximum(p[count] - q[count], 0)
+        row = left if left.any() else p[count]
+        return [*draft_tokens[:count], drawn(without_least(row) if count > 1 else row)]
+
+    subject = verifier_subject(verifier, "a verifier")
+    cases = tuple(case for case in subject.deep() if case[1] in MANY_LATER)
+    assert status_of(subject._replace(deep=lambda: cases)) is expected
+
+
+@pytest.mark.parametrize("form", [LOGITS, BATCHED_LOGITS])
+@pytest.mark.parametrize(("unseen", "expected"), [(8, Status.HOLDS), (7, Status.REFUTED), (5, Status.REFUTED)])
+def test_greedy_verifiers_are_examined_with_eight_drafts(form, unseen, expected):
+    def of_row(target_logits, draft_logits, draft_tokens, temperature):
+        if temperature > 0:
+            return verify_logits(target_logits, draft_logits, draft_tokens, temperature)
+        best = target_logits.argmax(-1).tolist()
+        kept = [i >= unseen or best[i] == token for i, token in enumerate(draft_tokens)]
+        count = [*kept, False].index(False)
+        return [*draft_tokens[:count], best[count]]
+
+    def of_batch(target_logits, draft_logits, draft_tokens, temperature):
+        rows = zip(target_logits, draft_logits, draft_tokens, strict=True)
+        return [of_row(*row, temperature) for row in rows]
+
+    subject = verifier_subject(of_batch if form.batched else of_row, "a verifier", form=form)
+    cases = tuple(case for case in subject.deep() if case[1] in FIRST_REJECTIONS)
+    assert len(cases) == 8
+    assert status_of(subject._replace(deep=lambda: cases)) is expected
 
 
 @pytest.mark.thorough
@@ -290,6 +357,80 @@ def test_levels_of_a_tree_that_the_ordinary_trees_do_not_have(wrong, expected):
     own = tree_subject(verifier, "a verifier", Form(drafts="with_replacement"), ((-1, 0),)).deep()
     assert own
     assert all(is_of_whole_trees(scenario) for _, scenario in own)
+
+
+def verify_branches(p, q, parents, tokens, q_of):
+    """Recursive rejection; ``q_of(path, child)`` is the node whose row of q is taken for ``child``."""
+    node, path = -1, []
+    while True:
+        row, children = p[node + 1].copy(), [child for child, parent in enumerate(parents) if parent == node]
+        gone = []
+        for child in children:
+            token = tokens[child]
+            mine = q[q_of(parents, path, child)].copy()
+            mine[gone] = 0
+            mine = mine / mine.sum() if mine.sum() > 0 else mine
+            if random.random() * mine[token] < row[token]:
+                node = child
+                path.append(child)
+                break
+            left = np.maximum(row - mine, 0)
+            row = left / left.sum() if left.sum() > 0 else row
+            gone.append(token)
+        else:
+            return [*(tokens[child] for child in path), drawn(row)]
+
+
+def of_first_branch(level, parents, path, child):
+    """Return the first node at the level of ``child`` if that is ``level``, else ``child``."""
+    if len(path) != level:
+        return child
+    nodes = [-1]
+    for _ in range(level + 1):
+        nodes = [node for node, parent in enumerate(parents) if parent in nodes]
+    return nodes[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "q_of", "expected"),
+    [
+        (TWO_BRANCHES, lambda parents, path, child: child, Status.HOLDS),
+        (TWO_BRANCHES, partial(of_first_branch, 1), Status.REFUTED),
+        (LATE_BRANCHES, lambda parents, path, child: child, Status.HOLDS),
+        (LATE_BRANCHES, partial(of_first_branch, 2), Status.REFUTED),
+        (TWIN_CHAINS, partial(of_first_branch, 2), Status.REFUTED),
+    ],
+    ids=["right", "q of the other branch", "right one level deeper", "the same one level deeper", "in chains"],
+)
+def test_two_branches_of_a_tree_have_rows_of_their_own(shape, q_of, expected):
+    def verifier(p, q, parents, tokens):
+        return verify_branches(p, q, parents, tokens, q_of)
+
+    subject = tree_subject(verifier, "a verifier", Form(drafts="without_replacement"))
+    cases = tuple(case for case in subject.deep() if f"parents {shape} " in case[0].label)
+    assert status_of(subject._replace(deep=lambda: cases)) is expected
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(9, Status.HOLDS), (3, Status.REFUTED), (2, Status.REFUTED)])
+def test_a_fourth_sibling_of_several_tokens_is_examined(wrong, expected):
+    """From the index ``wrong`` on, a sibling is tested with the q of the sibling before it."""
+
+    def verifier(p, q, parents, tokens):
+        row, mine, emitted = p[0].copy(), q[0].copy(), []
+        for sibling, token in enumerate(tokens):
+            if random.random() * mine[token] < row[token]:
+                return [token, drawn(p[sibling + 1])]
+            left = np.maximum(row - mine, 0)
+            row = left / left.sum() if left.sum() > 0 else np.where(np.isin(range(len(row)), tokens), 0.0, 1.0)
+            if sibling + 1 < wrong:
+                mine[token] = 0
+                mine = mine / mine.sum() if mine.sum() > 0 else mine
+        return [*emitted, drawn(row)]
+
+    subject = tree_subject(verifier, "a verifier", Form(drafts="without_replacement"))
+    cases = tuple(case for case in subject.deep() if case[1] == FOUR_SIBLINGS)
+    assert len(cases) == 1
+    assert status_of(subject._replace(deep=lambda: cases)) is expected
 
 
 @pytest.mark.thorough

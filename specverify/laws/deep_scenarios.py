@@ -33,6 +33,11 @@ def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
     return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=_SEED) for shape in dict.fromkeys(shapes))
 
 
+def last_rows_open(gamma: int) -> Scenario:
+    """Return a scenario whose first round has ``gamma`` drafts; the last draft and the bonus token are random."""
+    return Scenario(open_after(gamma, gamma + 1), 3, (0,), gamma + 1, seed=_SEED)
+
+
 def has_last_rows_open(scenario: Scenario) -> bool:
     """Return whether ``scenario`` is the one of ``deep_scenarios`` whose last draft and bonus token are random."""
     return scenario.seed == _SEED and scenario == deep_scenarios(scenario.horizon - 1)[-1]
@@ -102,6 +107,8 @@ LEFT_OVER: Final = Scenario(apart_after(1), 9, (0,), 4, seed=7)
 MANY_LEFT: Final = Scenario(few_after(1), 6, (0,), 2, seed=186)
 """Rows of which four tokens are left in the residual, with different probabilities. Many wrong draws, such as the one
 that keeps the two most probable tokens, are right with two tokens."""
+MANY_LATER: Final = tuple(Scenario(few_after(3), 6, (0,), horizon, seed=306) for horizon in (3, 4))
+"""The same behind two certain drafts: the row of the bonus token, with six tokens, or that of the third draft."""
 CARRIED: Final = tuple(Scenario(few_after(1, 2, 3), 5, (0,), 4, seed=seed) for seed in (326, 525))
 """Scenarios of three open drafts among five tokens, after earlier drafts that q overrates (326) or underrates (525). A
 rule that carries a product of ratios from draft to draft, such as block verification, multiplies the later rows by
@@ -140,6 +147,9 @@ THREE_SIBLINGS: Final = (-1, -1, -1)
 ALL_UNCERTAIN: Final = Scenario(few_after(1), 5, (0,), 2, seed=30)
 """Rows of five tokens for ``THREE_SIBLINGS``: in a sixth of the draws the test of each sibling may end either way, so a
 number that two of the tests share changes the law."""
+FOUR_SIBLINGS: Final = Scenario(few_after(1), 5, (0,), 2, seed=183)
+"""Rows of five tokens for ``WIDE_TREE``: if they differ, the fourth sibling is tested with a q of two tokens, and is
+rejected in some draws."""
 ONE_CHILD: Final = (-1, -1, 1)
 """Parents of a tree whose second sibling has one child."""
 ONE_CHILD_SCENARIO: Final = Scenario(few_after(1, 2), 4, (0,), 3, seed=39)
@@ -151,6 +161,16 @@ ALIKE_CHAINS: Final = tuple(Scenario(planned(("saaaaaaa",)), 3, (1,), 7, seed=se
 """Scenarios in which p accepts the second chain of ``TWIN_CHAINS``, and its tokens are those of the first chain: at the
 next two levels (20), or at all other levels (1). A verifier or an engine that finds a node by the last tokens of its
 path takes one of the other chain."""
+TWO_BRANCHES: Final = (-1, -1, 0, 0, 1, 1)
+"""Parents of a tree with two nodes at the first level, which have two children each."""
+LATE_BRANCHES: Final = (-1, -1, 0, 1, 2, 2, 3, 3)
+"""The same one level deeper: two chains of two nodes, which end in two children each."""
+BRANCH_SCENARIOS: Final = tuple(Scenario(planned((plan,)), 4, (1,), len(plan) + 1, seed=4) for plan in ("so", "sao"))
+"""Scenarios for ``TWO_BRANCHES`` and ``LATE_BRANCHES``: p accepts one of the two branches, not always the first, and
+its two children are random. A verifier that takes the q of the other branch is wrong there."""
+APART_CHAINS: Final = Scenario(planned(("saw",)), 4, (1,), 4, seed=4)
+"""A scenario in which p accepts a path of ``TWIN_CHAINS`` that is not always the first, with three possible tokens at
+the third level. There p and q differ between the two chains."""
 CROWDED: Final = Scenario(open_after(5), 2, (0,) * 5, 2, seed=30)
 """A scenario with an open draft and a one-hot last token. It has few paths although one call draws from five rows."""
 CROWDED_LATER: Final = Scenario(open_after(6), 2, (0,) * 5, 2, seed=30)
@@ -158,6 +178,8 @@ CROWDED_LATER: Final = Scenario(open_after(6), 2, (0,) * 5, 2, seed=30)
 PAIRED: Final = Scenario(open_after(2, 3, 4), 2, (0, 0), 3, seed=388)
 """A scenario with two open drafts and an open last token, for two rows of which none is certain: both may accept all
 drafts, or reject the same one. The residual of the second draft is neither its row of p nor that of the first draft."""
+FIRST_REJECTIONS: Final = tuple(Scenario(planned(("a" * many + "d",)), 4, (1,), 9, seed=4) for many in range(8))
+"""Scenarios for greedy verifiers of up to eight drafts: in each another draft is the first one that p rejects."""
 TRUNCATED: Final = Scenario(many_after(1), 8, (0,), 2, seed=39)
 """A scenario with an open draft among many tokens, of which truncations keep different ones."""
 AFTER_A_BONUS: Final = tuple(
@@ -225,6 +247,10 @@ QUICK_SCENARIOS: Final = frozenset(
         AFTER_REJECTIONS,
         RANKED[0],
         *ALIKE_CHAINS,
+        APART_CHAINS,
+        *BRANCH_SCENARIOS,
+        FOUR_SIBLINGS,
+        *FIRST_REJECTIONS,
         ALL_UNCERTAIN,
         ONE_CHILD_SCENARIO,
         CONFIDENT,

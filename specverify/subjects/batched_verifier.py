@@ -46,8 +46,9 @@ from specverify.subjects.subject import EngineProgram
 
 RandomRow = tuple[Tokens, int]
 """(Text before the round, number of drafts) of a row whose drafts and outcome are random."""
-APART: Final = (2, 3, 4, 5, 6, 8)
-"""Distances of two random rows in a batch."""
+PAIRS_OF_ROWS: Final = (*((0, apart) for apart in (2, 3, 4, 5, 6, 8)), (15, 16))
+"""Indices of the two random rows of a batch, of which the second is the last row. In the last pair both are late: code
+that takes the random numbers of one row for all rows after it is wrong there."""
 CERTAIN_TOKENS: Final = 5
 """The vocabulary of rows whose outcomes are certain."""
 
@@ -152,16 +153,19 @@ def _rows_of(count: int, number: int) -> list[RandomRow]:
 
 
 def _apart(verify: BareVerifier, arguments: Arguments) -> Iterator[EngineProgram]:
-    """Yield programs that each verify a batch with two random rows, and certain rows between them.
+    """Yield programs that each verify a batch with two random rows, ``PAIRS_OF_ROWS``, and certain other rows.
 
-    No row may use the random numbers of a row at a distance of ``APART`` from it. What is random in the two rows is the
-    only draft, the bonus token, or the second of two drafts. ``arguments`` describes the arguments of ``verify``.
+    Neither row may use the random numbers of the other. What is random in the two rows is the only draft, the bonus
+    token, or the second of two drafts. ``arguments`` describes the arguments of ``verify``.
     """
-    for apart, (scenario, count, what) in product(APART, _RANDOM_PARTS):
+    for (first, last), (scenario, count, what) in product(PAIRS_OF_ROWS, _RANDOM_PARTS):
         one, other = _rows_of(count, 2)
-        between = [certain_row(count, place % 2, 2, place // 2 % 2) for place in range(apart - 1)]
-        name = f"{what} of rows 1 and {apart + 1} of {apart + 1}"
-        yield _of_batch(verify, arguments, _task_of(scenario, arguments), (one, *between, other), name)
+        before, between = (
+            [certain_row(count, place % 2, 2, place // 2 % 2) for place in range(number)]
+            for number in (first, last - first - 1)
+        )
+        name = f"{what} of rows {first + 1} and {last + 1} of {last + 1}"
+        yield _of_batch(verify, arguments, _task_of(scenario, arguments), (*before, one, *between, other), name)
 
 
 _RANDOM_PARTS = ((CROWDED, 1, "draft"), (CROWDED_LATER, 1, "bonus"), (CROWDED_LATER, 2, "draft 2"))

@@ -13,10 +13,13 @@ from specverify.intercept.refusals import NeedsValue
 from specverify.laws.deep_scenarios import (
     CARRIED,
     DEEP_GAMMA,
+    FIRST_REJECTIONS,
+    MANY_LATER,
     MANY_LEFT,
     ONE_ROW_SCENARIOS,
     SCALES_APART,
     deep_scenarios,
+    last_rows_open,
 )
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
@@ -40,6 +43,7 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
     cases: Cases = (),
+    greedy: AtGamma | None = None,
 ) -> Deep:
     """Return a function without arguments that returns the cases with many drafts: pairs (variant, scenario).
 
@@ -50,8 +54,9 @@ def deep_of(
     * ``plain``: ``plain(gamma)`` returns the variant without truncation of p, for scenarios in which p and q are nearly
       equal, or rows must have all their tokens. None: ``variant`` is used there too.
     * ``cases``: Further cases, of any number of drafts.
+    * ``greedy``: ``greedy(gamma)`` returns the variant that decodes greedily. None: there is none.
     """
-    return partial(_deep, variant, gammas, more, plain or variant, cases)
+    return partial(_deep, variant, gammas, more, plain or variant, cases, greedy)
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
@@ -74,13 +79,22 @@ def _runs_in(variant: Variant, scenario: Scenario) -> bool:
 
 
 def _deep(
-    variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario, ...], plain: AtGamma, cases: Cases
+    variant: AtGamma,
+    gammas: tuple[int, ...] | None,
+    more: tuple[Scenario, ...],
+    plain: AtGamma,
+    cases: Cases,
+    greedy: AtGamma | None,
 ) -> Cases:
     most = max(gammas) if gammas else _most(variant)
     scenarios = (*(deep_scenarios(most) if most > ORDINARY else ()), *more)
+    between = () if gammas else range(ORDINARY + 1, most)
+    whole_rows = (*ONE_ROW_SCENARIOS, MANY_LEFT, *MANY_LATER, *SCALES_APART, *CARRIED)
     return (
         *((variant(most), scenario) for scenario in scenarios),
-        *((plain(most), scenario) for scenario in (*ONE_ROW_SCENARIOS, MANY_LEFT, *SCALES_APART, *CARRIED)),
+        *((variant(gamma), last_rows_open(gamma)) for gamma in between),
+        *((plain(most), scenario) for scenario in whole_rows),
+        *((greedy(most), scenario) for scenario in FIRST_REJECTIONS if greedy),
         *cases,
     )
 

@@ -34,6 +34,7 @@ PLURALS: Mapping[str, str] = {f"{parameter}s": parameter for parameter in PARAME
 """Sampling parameter by the name of an array that has one for each row of a batch."""
 NAMED: Mapping[str, str] = {**{parameter: parameter for parameter in PARAMETERS}, **PLURALS}
 """Sampling parameter by each name under which it may be passed."""
+GREEDY: Setting = (("temperature", 0.0),)
 TRUNCATIONS = frozenset(PARAMETERS[1:])
 SETTINGS: tuple[Mapping[str, float], ...] = (
     {"temperature": 1.0},

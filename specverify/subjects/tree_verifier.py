@@ -48,7 +48,11 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.deep_scenarios import (
     ALIKE_CHAINS,
     ALL_UNCERTAIN,
+    APART_CHAINS,
+    BRANCH_SCENARIOS,
     DEEP_TREE,
+    FOUR_SIBLINGS,
+    LATE_BRANCHES,
     LATE_SCENARIOS,
     LATE_TREE,
     ONE_CHILD,
@@ -59,6 +63,7 @@ from specverify.laws.deep_scenarios import (
     THREE_SIBLINGS,
     TREE_SCENARIOS,
     TWIN_CHAINS,
+    TWO_BRANCHES,
     WIDE,
     WIDE_TREE,
     whole_tree,
@@ -154,9 +159,9 @@ def tree_subject(verify: BareVerifier, name: str, form: Form, trees: tuple[Token
       examined in a batch of this tree alone.
     * Shapes in ``trees`` are also examined where their trees are whole: elsewhere a small vocabulary or horizon may cut
       them.
-    * If ``trees`` is None, eight more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
-      ``SIBLINGS_TREE``, ``TWIN_CHAINS``, ``THREE_SIBLINGS``, ``ONE_CHILD``, and a single draft with p and q nearly
-      equal. A shape on which ``verify`` raises is left out.
+    * If ``trees`` is None, ten more shapes are examined: ``DEEP_TREE``, ``LATE_TREE``, ``WIDE_TREE``,
+      ``SIBLINGS_TREE``, ``TWIN_CHAINS``, ``TWO_BRANCHES``, ``LATE_BRANCHES``, ``THREE_SIBLINGS``, ``ONE_CHILD``, and a
+      single draft with p and q nearly equal. A shape on which ``verify`` raises is left out.
     """
     drafting = DRAFTING[_drafts(form)]
     shapes = trees or (drafting.trees[1:2] if form.batched else drafting.trees)
@@ -199,9 +204,11 @@ def _deep(verify: BareVerifier, form: Form) -> Cases:
     deep = (
         (DEEP_TREE, TREE_SCENARIOS),
         (LATE_TREE, LATE_SCENARIOS),
-        (WIDE_TREE, (WIDE,)),
+        (WIDE_TREE, (WIDE, *(() if form.drafts == "with_replacement" else (FOUR_SIBLINGS,)))),
         (SIBLINGS_TREE, SIBLING_SCENARIOS),
-        (TWIN_CHAINS, ALIKE_CHAINS),
+        (TWIN_CHAINS, (*ALIKE_CHAINS, APART_CHAINS)),
+        (TWO_BRANCHES, BRANCH_SCENARIOS[:1]),
+        (LATE_BRANCHES, BRANCH_SCENARIOS[1:]),
         (THREE_SIBLINGS, (ALL_UNCERTAIN,)),
         (ONE_CHILD, (ONE_CHILD_SCENARIO,)),
         ((-1,), ONE_ROW_SCENARIOS),

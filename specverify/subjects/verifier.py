@@ -42,7 +42,7 @@ from specverify.subjects.certain_drafts import with_certain_drafts
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, ends_left_open
 from specverify.subjects.forms import ROW, Form
-from specverify.subjects.logits_verifier import Setting, combined_of, processed, settings_of
+from specverify.subjects.logits_verifier import GREEDY, Setting, combined_of, processed, settings_of
 from specverify.subjects.remembered_calls import remembered
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier_rounds import rounds, setting_of_decoder, variant_of
@@ -85,6 +85,7 @@ def verifier_subject(
             (CROWDED, PAIRED) if form.batched else (),
             partial(large, setting=first),
             tuple((at(most, setting, joint=False), TRUNCATED) for setting in combined),
+            partial(large, setting=GREEDY) if GREEDY in settings else None,
         ),
         situations=(
             *((at(most, full, company=None),) if form.batched else ()),

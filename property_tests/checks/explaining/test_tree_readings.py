@@ -46,6 +46,31 @@ def test_a_lookup_in_cumulative_sums_draws_the_token_of_its_interval(item, drawn
     assert not tree_rules.draws_from(item, (0.3, 0.15, 0.55), drawn)
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_one_coin_for_all_siblings_is_read_as_such(depth):
+    """It is compared with sums of p. After ``depth`` accepted tokens the third sibling stays in the residual."""
+
+    def verify(p, q, parents, tokens):
+        node, emitted = -1, []
+        while True:
+            coin, total, row, kept = random.random(), 0.0, p[node + 1].copy(), None
+            for number, child in enumerate([child for child, parent in enumerate(parents) if parent == node]):
+                total += p[node + 1][tokens[child]]
+                if coin < total:
+                    kept = child
+                    break
+                if number < 2 or len(emitted) != depth:
+                    row[tokens[child]] = 0
+            if kept is None:
+                return [*emitted, random.choices(range(len(row)), row)[0]]
+            node, emitted = kept, [*emitted, tokens[kept]]
+
+    with pytest.raises(
+        SpeculationRefuted, match=r"after the rejection of the last child.* is \d with .*, expected 0 by"
+    ):
+        check_verifier(verify, form="tree", drafts="top_k", checks=["law_is_target"], quick=True)
+
+
 def test_a_child_that_is_accepted_without_a_draw_is_named():
     """The draw from p after the child is read as the draw of the next token, not of the child."""
 

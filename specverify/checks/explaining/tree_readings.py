@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from specverify.reference.trees import child_pmf, children, path_tokens
 from specverify.subjects.subject import InScenario
 
 NEAR = 1e-6
+LEAST_OF_ONE_COIN = 2
+"""With fewer siblings, a coin for all of them is the test of one."""
 DRAWN_BY_DRAFTER = frozenset({("draft",)})
 
 
@@ -111,6 +114,8 @@ class _Walk:
         """
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
         self.fault, self.example, self.last, self.end, self.method = "", "", "", "", ""
+        self.one_coin = False
+        """Whether a coin was read that tests all siblings."""
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
@@ -121,7 +126,8 @@ class _Walk:
             text = self.prefix + emitted[:depth]
             siblings = children(self.draft.parents, nodes)
             matched = self._matched(text, nodes[0], siblings, token, len(emitted) - depth)
-            kept, tests, left = matched or self._level(text, siblings, token, len(emitted) - depth)
+            by_one = matched or self._by_one_coin(text, siblings)
+            kept, tests, left = by_one or self._level(text, siblings, token, len(emitted) - depth)
             said += tests
             if kept is None and matched:
                 said += self._after_no_child(text, nodes[0], emitted[depth:])
@@ -175,6 +181,37 @@ class _Walk:
         place = f" ({item.place})" if item.place else ""
         self.example = self.example or f" the token after {behind} is drawn from {row}{place}, expected {own} = {ought}"
         return kept, [f"drew {token}{whose} (from {row}; expected {own} = {ought})"], p
+
+    def _by_one_coin(self, text: Tokens, siblings: Sequence[int]) -> tuple[int | None, list[str], Any] | None:
+        """Read the next draw of a round as one coin for all ``siblings``, which are tested after ``text``.
+
+        Each of the siblings is certain under its q. The coin is compared with the sums of p of their tokens, from the
+        first on, and the first larger sum accepts. Returns (accepted child or None, words, remaining residual). Returns
+        None if the coin lies below the first sum, as in any test of the first child, or not between these sums.
+        """
+        item = self.items[0] if self.items and not self.items[0].is_lookup else None
+        p_row = self.here.task.target(text)
+        p = [float(mass) for mass in p_row.tolist()]
+        sums = [*accumulate(p[self.draft.tokens[child]] for child in siblings), 1.0]
+        are_certain = all(max(child_pmf(self.draft, child, p_row)) > 1 - NEAR for child in siblings)
+        if len(siblings) < LEAST_OF_ONE_COIN or item is None or not are_certain:
+            return None
+        ends = enumerate(pairwise(sums), 1)
+        place = next((i for i, sides in ends if same_row((item.low, item.high), sides, NEAR)), None)
+        if place is None:
+            return None
+        self.items.pop(0)
+        self.one_coin = True
+        left: Any = p
+        for child in siblings[:place]:
+            left = list(excess(left, child_pmf(self.draft, child, p_row)))
+        gone = " and ".join(f"#{child}" for child in siblings[:place])
+        at = f", {item.place}" if item.place else ""
+        said = [f"{gone} rejected by one coin (u >= {short(item.low)}{at})"]
+        if place == len(siblings):
+            return None, said, left
+        kept = siblings[place]
+        return kept, [*said, f"#{kept} accepted by it (u < {short(item.high)})"], left
 
     def _after_no_child(self, text: Tokens, parent: int, emitted: Tokens) -> list[str]:
         """Describe a round that goes on from another node although its last token is no child of node ``parent``.
@@ -372,20 +409,36 @@ class _Walk:
         p = [float(mass) for mass in self.here.task.target(text).tolist()]
         rule = [float(mass) for mass in left] if rejected else p
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
+        is_token = 0 <= token < len(rule)
         item = self.items[0] if self.items and self.items[0].is_lookup else None
+        only = self.items[0] if len(self.items) == 1 and is_token and not self.items[0].pmf else None
+        if only is not None and self.one_coin and abs(only.high - only.low - rule[token]) > NEAR:
+            by = "the residual" if rejected else "p"
+            does, ought = apart(only.high - only.low, rule[token])
+            self._name_last(text, f"is {token} with probability {does}", only, f"{ought} by {by}", rejected=rejected)
+            self.last = f"with probability {does}; expected {name} = {ought}"
+            return f"{word} {token} ({self.last})"
         if item is None or len(item.pmf) != len(rule) or same_row(item.pmf, rule, NEAR):
-            return f"{word} {token} ({name} = {short(rule[token])})" if 0 <= token < len(rule) else f"{word} {token}"
+            return f"{word} {token} ({name} = {short(rule[token])})" if is_token else f"{word} {token}"
         does, ought = rows_apart(item.pmf, rule)
         row = f"p = {does}" if rejected and same_row(item.pmf, p, NEAR) else does
         expected = f"the residual {ought}" if rejected else f"p = {ought}"
         at = f", {item.place}" if item.place else ""
         self.last = f"drawn from {row}{at}; expected {expected}"
+        self._name_last(text, f"is drawn from {row}", item, expected, rejected=rejected)
+        return f"{word} {token} ({self.last})"
+
+    def _name_last(self, text: Tokens, does: str, item: PathDraw, expected: str, *, rejected: bool) -> None:
+        """Store the sentence that the last token, after ``text``, is wrong, unless a test before it is wrong too.
+
+        ``does`` states the token, ``item`` is its draw, and ``expected`` is what the rule requires. ``rejected`` states
+        whether a child was rejected before it.
+        """
         node = words_of_tokens(text[len(self.prefix) :])
         behind = f"the rejection of the last child{' after ' * bool(node)}{node}" if rejected else node or "the root"
         place = f" ({item.place})" if item.place else ""
         if not self.example and not self.unsure:  # the tests follow the rule
-            self.end = self.end or f"the token after {behind} is drawn from {row}{place}, expected {expected}"
-        return f"{word} {token} ({self.last})"
+            self.end = self.end or f"the token after {behind} {does}{place}, expected {expected}"
 
 
 def words_of_tokens(accepted: Tokens) -> str:
