@@ -39,8 +39,12 @@ def last_rows_open(gamma: int) -> Scenario:
 
 
 def has_last_rows_open(scenario: Scenario) -> bool:
-    """Return whether ``scenario`` is the one of ``deep_scenarios`` whose last draft and bonus token are random."""
-    return scenario.seed == _SEED and scenario == deep_scenarios(scenario.horizon - 1)[-1]
+    """Return whether ``scenario`` is one of those whose last draft and bonus token are random.
+
+    They are the last of ``deep_scenarios``, and ``last_rows_open``.
+    """
+    gamma = scenario.horizon - 1
+    return scenario.seed == _SEED and scenario in {deep_scenarios(gamma)[-1], last_rows_open(gamma)}
 
 
 def whole_tree(siblings: int, levels: int) -> tuple[Scenario, ...]:
