@@ -177,8 +177,9 @@ def test_quick_runs_have_texts_that_end():
 def test_one_row_decides_whether_a_text_ends():
     planned = [item for item in ENDING_SCENARIOS if item.shape.startswith("planned") and "x" in item.shape]
     laws = [target_law(handed_task(item, rational=False), item.prompt) for item in planned]
-    places = [*range(2, 6), *range(2, 6), *range(3, 7)]
-    assert [sorted(map(len, law)) for law in laws] == [[place, 8] for place in places]
+    short = [(place, 8) for place in (*range(2, 6), *range(2, 6), *range(3, 7))]
+    behind_accepted_drafts = [*((place, place + 3) for place in range(6, 12)), (6, 7, 8, 12)]
+    assert [tuple(sorted({*map(len, law)})) for law in laws] == [*short, *behind_accepted_drafts]
 
 
 def test_ends_come_late_or_after_a_long_prompt_and_before_the_last_token_of_a_block():
@@ -464,3 +465,49 @@ def test_an_error_elsewhere_is_held_against_an_engine_with_a_constraint():
     verdict = law_verdict(make, [ENDING_SCENARIOS[1]])
     assert verdict.status is Status.UNUSABLE
     assert "no cache" in verdict.statement
+
+
+def growing(first_wrong):
+    """Return a factory of engines that draft one token more after each round that is accepted whole.
+
+    An accepted end is drawn again if it is draft ``first_wrong`` of its round or a later one.
+    """
+
+    def make(s):
+        rng = np.random.default_rng()
+
+        def decode(prompt):
+            new, gamma = (), 2
+            while len(new) < s.horizon and s.eos not in new:
+                drafts = ()
+                for _ in range(min(gamma, s.horizon - len(new) - 1)):
+                    q = s.draft((*prompt, *new, *drafts))
+                    drafts += (at(q, rng.random()),)
+                    if drafts[-1] == s.eos:
+                        break
+                p = [s.target((*prompt, *new, *drafts[:i])) for i in range(len(drafts) + 1)]
+                q = [s.draft((*prompt, *new, *drafts[:i])) for i in range(len(drafts))]
+                kept = [rng.random() * q[i][x] < p[i][x] for i, x in enumerate(drafts)]
+                count = [*kept, False].index(False)
+                if count < len(drafts):
+                    last = (at(np.maximum(p[count] - q[count], 0), rng.random()),)
+                elif drafts[-1:] == (s.eos,):
+                    last = () if count < first_wrong else (at(p[count - 1], rng.random()),)
+                    count -= bool(last)
+                else:
+                    last = (at(p[count], rng.random()),)
+                gamma += count == len(drafts)
+                new += (*drafts[:count], *last)
+            return new
+
+        return Made(decode, stops=True)
+
+    return make
+
+
+@pytest.mark.parametrize(("first_wrong", "expected"), [(99, Status.HOLDS), (3, Status.REFUTED)])
+def test_an_end_at_a_late_draft_is_examined_in_quick(first_wrong, expected):
+    verdict = law_verdict(growing(first_wrong), list(QUICK_ENDINGS))
+    assert verdict.status is expected
+    if expected is Status.REFUTED:
+        assert verdict.counterexample.fault.startswith("draft 3 is left out after it is drawn")

@@ -31,16 +31,21 @@ _UNSURE: Final = (
 )
 """Texts with a uniform q behind an end: a drafter that stops where it is unsure drafts the end alone, or nothing. In
 the first text q is uniform everywhere; in the second the first token may be the end, and q is sure of it."""
+_AFTER_ACCEPTANCE: Final = Scenario(planned(("aaaaaxxx",)), 4, (1,), 12, (END,), seed=55)
+"""A text that may end at any of three places after five accepted drafts, where an engine may draft more than at first.
+"""
 QUICK_ENDINGS: Final = (
     *_LATE_ENDS,
     *_UNSURE,
     Scenario(CERTAIN, 4, (0,), 12, (2,), seed=84),
     Scenario(planned(("ddddx",)), 4, (1,), 8, (END,), seed=55),
     Scenario(planned(("daax",)), 4, (1,), 8, (END,), seed=63),
+    _AFTER_ACCEPTANCE,
 )
 """Texts of each quick run of an engine. The end of the fifth replaces a rejected draft after accepted ones; the sixth
-may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The last may
-end in a round that does not begin at a multiple of gamma + 1, at the first place that a minimum length leaves free."""
+may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The seventh
+may end in a round that does not begin at a multiple of gamma + 1, at the first place that a minimum length leaves free.
+The last may end at a late draft of a round."""
 ENDING_SCENARIOS: Final = (
     Scenario("generic", 2, (0,), 5, (1,), seed=56),
     Scenario("generic", 3, (0, 1), 3, (2,), seed=51),
@@ -54,6 +59,8 @@ ENDING_SCENARIOS: Final = (
         for place in range(1, 5)
     ),
     *(Scenario(planned((f"d{'a' * place}x",)), 4, (1,), 8, (END,), seed=63) for place in range(1, 5)),
+    *(Scenario(planned(("a" * place + "x",)), 4, (1,), place + 4, (END,), seed=55) for place in range(5, 11)),
+    _AFTER_ACCEPTANCE,
     *_LATE_ENDS,
     *_UNSURE,
 )

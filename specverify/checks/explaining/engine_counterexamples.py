@@ -499,7 +499,7 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
         return None
     asked = tuple(dict.fromkeys(text for _, text in trace.queries))
     queries = tuple((at, *query) for at, query in zip(trace.moments, trace.queries, strict=False))
-    return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
+    return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries, eos=trace.eos)
 
 
 def _with_rows_of_law(traces: list[Trace | None], expected: Mapping[Any, Any], size: int) -> list[Trace | None]:

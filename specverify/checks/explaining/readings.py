@@ -61,6 +61,8 @@ class Models(NamedTuple):
     """The law of the program's next token after a text; None if unknown."""
     last_draws: Mapping[tuple[str, tuple[int, ...]], frozenset[int]] = {}
     """(place, outcomes of the earlier draws) of a draw that is the last one on each path -> its outcomes."""
+    eos: int | None = None
+    """The end-of-sequence token, at which the path may end before its horizon."""
     upside_down: bool = False
     """Whether a draft is accepted if u is above a bound, as by ``u > 1 - p/q``, and not below it."""
 

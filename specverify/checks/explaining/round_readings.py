@@ -254,7 +254,8 @@ class _PathReader:
         a reading is the sum of the costs of its deviations from the rule.
         """
         if len(text) >= len(self.final) and (at == len(self.items) or len(text) >= self.end):
-            short_of = len(self.final) < self.end
+            has_ended = self.models.eos is not None and self.final[-1:] == (self.models.eos,)
+            short_of = len(self.final) < self.end and not has_ended
             said = "the text ends here" if short_of else ""
             left = len(self.items) - at
             return Reading((said,) if said else (), said, (), LOST * short_of + LEFT_OVER * left)
