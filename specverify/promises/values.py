@@ -233,6 +233,8 @@ def fault_of_values(answer: Answer, known: KnownValues) -> WrongValue | None:
         value = answer.values[name]
         if isinstance(value.value, Unreadable):
             return WrongValue(f"{name} = {value.value.said}, expected one of the documented forms")
+        if value.later is not None:
+            return WrongValue(f"{name} = {shown_value(value.value)} is {shown_value(value.later)} after a later call")
         wrong = _COMPARED.get(name, compare_plain)(name, kind, value, answer, known)
         if wrong is not None and not wrong.undecided:
             return wrong

@@ -6,7 +6,7 @@ symbolic). Here every number of an answer gets a value, because the answer is co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from specverify.subjects.engine_laws import law_in_scenario
 from specverify.subjects.engine_making import EngineScenario, Made, Make, Queries, made_in, models_in
 from specverify.subjects.request_lists import requests_for
 from specverify.subjects.requests import Requests, text_after
+from specverify.subjects.subject import UnusableSubject
 
 
 class Facts(NamedTuple):
@@ -218,20 +219,45 @@ def _answers(
 ) -> tuple[Answer, ...]:
     """Return the answers of ``decode``, the call of an engine, to all requests, in order.
 
+    The values of each answer are read again after the last call, because a later call may overwrite them.
     ``names`` are the values in an answer. ``queries`` is the list in which the models of the engine record the rows
     that it asks for. ``batched`` states whether the call takes a list of prompts, and ``form`` how prompts are passed.
     """
-    result: list[Answer] = []
+    readings = list[tuple[list[Answer], Callable[[], tuple[Answer, ...]]]]()
     seeded, scenario = takes_seed(decode), requests.scenario
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
         given = [form.give(prompt) for prompt in prompts]
         answer = decode(given) if batched else decode(*given) if takes_prompt(decode) else decode()
-        answers = answers_of(
-            answer, names, prompts, several=batched, form=form, horizon=scenario.horizon, ends=scenario.eos
+        read = partial(
+            answers_of, answer, names, prompts, several=batched, form=form, horizon=scenario.horizon, ends=scenario.eos
         )
-        result += [each._replace(queries=tuple(queries)) for each in answers]
-    return tuple(result)
+        answers = [each._replace(queries=tuple(queries)) for each in read()]
+        readings.append((answers, (lambda: ()) if isinstance(answer, Iterator) else read))
+    last, _ = readings[-1]
+    return (*(answer for answers, read in readings[:-1] for answer in _with_changes(answers, read)), *last)
+
+
+def _with_changes(answers: Sequence[Answer], read: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
+    """Return the ``answers`` of one call with what their values are now, if they have changed since.
+
+    ``read()`` reads the result of the call again. The answers are returned unchanged if it cannot be read twice, or if
+    its tokens have changed too, which another check examines.
+    """
+    try:
+        again = read()
+    except UnusableSubject:
+        return answers
+    if [each.new for each in again] != [each.new for each in answers]:
+        return answers
+    return [
+        answer._replace(values={name: _changed(value, now.values.get(name)) for name, value in answer.values.items()})
+        for answer, now in zip(answers, again, strict=True)
+    ]
+
+
+def _changed(value: Value, now: Value | None) -> Value:
+    return value if now is None or repr(now.value) == repr(value.value) else value._replace(later=now.value)
 
 
 def answers_of(
@@ -274,6 +300,8 @@ class Value(NamedTuple):
     """The value in the form of ``readable_value``, or ``Unreadable``."""
     spacing: float
     """Spacing at 1 of the floats in which it was returned."""
+    later: Any = None
+    """What the value is after a later call of the engine, if that call changed it; else None."""
 
 
 __all__ = [
