@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, StaticCache
@@ -307,3 +308,45 @@ def test_a_row_that_is_no_pmf_of_the_vocabulary_is_refused(row):
 def test_token_ids_that_are_no_tensor_are_refused():
     with pytest.raises(ValueError, match=r"input_ids is \[\[0\]\], expected a tensor \[B, length\]"):
         torch_network(lambda tokens: [0.5, 0.5], 2, cache=None)([[0]])
+
+
+WINDOW = 3
+
+
+@torch.no_grad()
+def row_of_window(network, passes, cut):
+    """Return the last row after ``passes``, lists of tokens, of a loop with a band as mask and a cache of its own.
+
+    With ``cut`` the entries that no later token attends to are removed after each pass.
+    """
+    held, seen = None, 0
+    for tokens in passes:
+        old, new = (0 if held is None else held[0][0].shape[2]), len(tokens)
+        query, entry = torch.arange(old, old + new)[:, None], torch.arange(old + new)
+        band = ((entry <= query) & (entry > query - WINDOW))[None, None]
+        places = torch.arange(seen, seen + new)[None]
+        result = network(torch.tensor([tokens]), attention_mask=band, past_key_values=held, position_ids=places)
+        held, seen = result.past_key_values, seen + new
+        if cut:
+            held = tuple((keys[:, :, 1 - WINDOW :], values[:, :, 1 - WINDOW :]) for keys, values in held)
+    return result.logits[0, -1].tolist()
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_window_of_the_loop_gives_the_same_row_however_the_passes_are_divided(cut):
+    network = torch_network(lambda tokens: np.random.default_rng(tokens).dirichlet(np.ones(5)), 5, cache="tuple")
+    text = [0, 1, 2, 3, 2, 1, 0, 4]
+    divided = ([text], [text[:5], text[5:]], [text[:6], *([token] for token in text[6:])], [[token] for token in text])
+    rows_found = [row_of_window(network, passes, cut) for passes in divided]
+    assert rows_found == [rows_found[0]] * len(divided)
+    assert rows_found[0] == network(torch.tensor([text[-WINDOW:]])).logits[0, -1].tolist()
+    assert row_of_window(network, [[*text[:-2], 1, text[-1]]], cut) != rows_found[0]
+
+
+def test_an_entry_of_a_part_of_a_text_gives_another_row_in_the_whole_text(network):
+    """The prefill hides the first token from the others; the next pass sees all."""
+    hidden = torch.ones(3, 3).tril().bool()
+    hidden[1:, 0] = False
+    passes = [dict(input_ids=[[0, 1, 2]], attention_mask=hidden[None, None].tolist()), dict(input_ids=[[3]])]
+    right = rows(network, dict(input_ids=[[0, 1, 2]]), dict(input_ids=[[3]]))
+    assert not torch.equal(rows(network, *passes), right)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from specverify.mutants.promising import VALUES, returning, text_of
+from specverify.mutants.promising import VALUES, in_turn, returning, text_of
 from specverify.testing import Made, check_engine
 
 pytestmark = pytest.mark.usefixtures("named_checks_alone")
@@ -45,6 +45,27 @@ def test_a_wrong_value_is_refuted(fault):
 def test_the_right_engine_holds_with_all_its_values():
     value = verdicts(partial(returning, ""), {**ALL, "processed_logprobs": "plain"}, checks=["values_match"])
     assert value["values_match"].status == "holds", value["values_match"]
+
+
+def with_one_list(s, shared):
+    """Return every request's log-probabilities in the same list, if ``shared``."""
+    made, kept = in_turn("", s), []
+
+    def decode(prompt):
+        tokens, values = made.speculative(prompt)
+        listed = kept if shared else []
+        listed[:] = values["processed_logprobs"]
+        return tokens, {"processed_logprobs": listed}
+
+    return made._replace(speculative=decode)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_values_that_a_later_request_overwrites_are_refuted(shared):
+    returns = {"processed_logprobs": "plain"}
+    verdict = verdicts(partial(with_one_list, shared=shared), returns, checks=["values_match"])["values_match"]
+    assert verdict.status == ("refuted" if shared else "holds")
+    assert ("after a later call" in verdict.statement) == shared
 
 
 def in_rounds(s, early):

@@ -32,7 +32,6 @@ VALUES: Mapping[str, tuple[str, str]] = {
     "bonus has none": ("processed_logprobs", "plausible"),
     "rejected kept in the list": ("processed_logprobs", "plausible"),
     "no logarithm": ("processed_logprobs", "plausible"),
-    "one list for all requests": ("processed_logprobs", "plausible"),
     "sum counts rejected": ("cumulative_logprob", "plausible"),
     "list of the first row": ("top_logprobs", "text-generation-inference PR #1497 (43393451)"),
     "list of the draft": ("top_logprobs", "plausible"),
@@ -88,7 +87,6 @@ class Engine:
         """
         self.models, self.fault, self.rng = scenario, fault, rng
         self.completed = 0
-        self.kept: list[float | None] = []
 
     def plain(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
         """Decode without speculation; return the new tokens and the values returned with them.
@@ -188,9 +186,6 @@ class Engine:
                 if new[-1].kind == "replaced":
                     token = drafts[len(new) - 1]
                     result.append(_log(float(new[-1].row[token])))
-        if self.fault == "one list for all requests":
-            self.kept[:] = result
-            return self.kept
         return result
 
     def _row(self, place: int, emitted: list[_EmittedToken]) -> Any:

@@ -12,8 +12,10 @@ twice, the text gets an additional token 0, so that a wrong position gives anoth
 
 In a real network, keys and values of all layers but the first depend on the entries that their token attended to. So a
 value also has a digest of that text. Where it differs from the text before the entry, as after a prefill with a wrong
-mask or in a block of another prompt, the text gets an additional token 0 too. Entries of a sliding window, and of
-caches that return copies or that round to 16 bits, have no digest.
+mask or in a block of another prompt, the text gets an additional token 0 too. Digests are compared only in a text that
+is whole, from its first token on. If a mask or the engine itself leaves out the oldest tokens, as a sliding window
+does, the entries of a text saw different parts of it, and their digests state nothing. Entries of a sliding-window
+cache, and of caches that return copies or that round to 16 bits, have no digest.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ _Entries = list[list[int]]
 """Token ids or positions, by row."""
 MOST_POSITIONS = 2**16
 """More positions than the tokens of any scenario; some loops read their limit from the config of a network."""
-DIGESTS = 127
-"""Number of digests, a prime; with a position they make a whole number below 2**23, which is exact in float32."""
+DIGESTS = 113
+"""Number of digests of texts of several tokens, a prime."""
+BEGINNING, PART = 126, 127
+"""The digest of an entry that attended to itself alone, and that of one that attended to a text with a part left out.
+With a position, a digest makes a whole number below 2**23, which is exact in float32."""
 HIDDEN = -1000
 """Values of an additive attention mask at or below this one hide an entry."""
 
@@ -193,6 +198,7 @@ class _Pass(NamedTuple):
         dropped = max(0, held + length - number)
         if dropped and window is None:
             raise ValueError(f"the cache returned {number} entries, expected {held + length}")
+        begin = held if number == held + length else first
         whole = window is None and _hides_nothing(self.mask, batch, first + length)
         if whole and entries.are_in_order(first + length):
             texts = [[tuple(row[: first + query + 1]) for query in queries] for row in entries.tokens]
@@ -200,11 +206,11 @@ class _Pass(NamedTuple):
         else:
             visible = _visible(self.mask, (batch, length, number), first, dropped, window)
             read = range(length) if entries.values is not None and window is None else queries
-            of_all = [[entries.text(row, visible[row][query]) for query in read] for row in range(batch)]
-            texts = [of_row[-len(queries) :] for of_row in of_all]
-            digests = [[_digests(text)[-1] if text else 1 for text in of_row] for of_row in of_all]
+            views = [[entries.view(row, visible[row][query]) for query in read] for row in range(batch)]
+            texts = [[view.tokens for view in of_row[-len(queries) :]] for of_row in views]
+            digests = [entries.digests_of(row, of_row, begin) for row, of_row in enumerate(views)]
         if entries.values is not None and window is None:
-            _keep_digests(entries.values, held if number == held + length else first, digests)
+            _keep_digests(entries.values, begin, digests)
         return _Texts(texts, past)
 
 
@@ -246,6 +252,18 @@ def _held(past: Any) -> int:
     return int(past.get_seq_length())
 
 
+class _View(NamedTuple):
+    """The text that one query token attends to: its ``tokens``, in the order of their positions.
+
+    ``first`` is the index of the entry of its first token, 0 if there is none. ``in_order`` states whether its
+    positions follow each other without a gap.
+    """
+
+    tokens: Tokens
+    first: int
+    in_order: bool
+
+
 class _Held(NamedTuple):
     """The entries of a cache, or of one pass without a cache: for each row, and in a row for each entry."""
 
@@ -264,24 +282,35 @@ class _Held(NamedTuple):
             return False
         return all(map(_belong_to, self.digests, self.tokens))
 
-    def text(self, row: int, visible: Sequence[bool]) -> Tokens:
+    def view(self, row: int, visible: Sequence[bool]) -> _View:
         """Return the visible tokens of ``row``, in the order of their positions.
 
         The token 0 (``WRONG_POSITION``) is inserted for each missing position between two tokens, between two tokens
-        with the same position, and after a token that was computed from another text.
+        with the same position, and, in a whole text, after a token that was computed from another text.
         """
         entries = sorted((place, index) for index, place in enumerate(self.places[row]) if visible[index])
         tokens, digests = ([item[row][index] for _, index in entries] for item in (self.tokens, self.digests))
         in_order = all(place == entries[0][0] + number for number, (place, _) in enumerate(entries))
-        if in_order and _belong_to(digests, tokens):
-            return tuple(tokens)
+        first = entries[0][1] if entries else 0
+        whole = in_order and digests[:1] in ([0], [BEGINNING])
+        if in_order and (not whole or _belong_to(digests, tokens)):
+            return _View(tuple(tokens), first, in_order)
         text: list[int] = []
         for number, (place, _) in enumerate(entries):
             step = place - entries[number - 1][0] if number else 1
             text += [*[WRONG_POSITION] * (step - 1 if step else 1), tokens[number]]
-            if digests[number] not in {0, _digests(text)[-1]}:
+            if whole and digests[number] not in {0, _digests(text)[-1]}:
                 text.append(WRONG_POSITION)
-        return tuple(text)
+        return _View(tuple(text), first, in_order)
+
+    def digests_of(self, row: int, views: Sequence[_View], begin: int) -> list[int]:
+        """Return the digest of each of the entries of ``row`` from index ``begin`` on, which attend to ``views``."""
+        alone = {begin + number for number, view in enumerate(views) if len(view.tokens) == 1}
+        known = {index for index, digest in enumerate(self.digests[row][:begin]) if digest in {0, BEGINNING}}
+        return [
+            PART if view.tokens and not (view.in_order and view.first in alone | known) else _digest(view.tokens)
+            for view in views
+        ]
 
 
 def _keep_digests(values: Any, begin: int, digests: Sequence[Sequence[int]]) -> None:
@@ -300,17 +329,25 @@ def _keep_digests(values: Any, begin: int, digests: Sequence[Sequence[int]]) -> 
     new.copy_(torch.where(marked - marks == new, marked, new))
 
 
+def _digest(tokens: Tokens) -> int:
+    """Return the digest of the text ``tokens``; 1 for the empty text of a token that the mask hides."""
+    return _digests(tokens)[-1] if tokens else 1
+
+
 def _digests(tokens: Sequence[int]) -> list[int]:
-    """Return the digest of each beginning of the text ``tokens``, from its first token on: 1 to ``DIGESTS``."""
+    """Return the digest of each beginning of the text ``tokens``, from its first token on."""
     return _digests_of(tuple(tokens))
 
 
 @lru_cache(maxsize=2**14)
 def _digests_of(tokens: Tokens) -> list[int]:
-    """Return ``_digests(tokens)``: sums of the tokens, each times a weight of its index, modulo ``DIGESTS``."""
+    """Return ``_digests(tokens)``: ``BEGINNING``, then sums of the tokens, each times a weight of its index.
+
+    The sums are taken modulo ``DIGESTS``.
+    """
     weights = 1 + (np.arange(1, len(tokens) + 1) * 2_654_435_761 % 2**32 >> 16) % (DIGESTS - 1)
     sums = np.cumsum((np.array(tokens, dtype=np.int64) + 2) * weights)
-    return (1 + sums % DIGESTS).tolist()  # type: ignore[no-any-return]
+    return [BEGINNING, *(1 + sums[1:] % DIGESTS).tolist()] if tokens else []
 
 
 def _belong_to(digests: Sequence[int], tokens: Sequence[int]) -> bool:
