@@ -85,15 +85,39 @@ def small_weight_situation() -> Situation:
     return Situation("a weight of 1/2 before draft 2, gamma=2", partial(row, 0), partial(row, 1), 2, PAIRS[0])
 
 
+_FIRST_WEIGHT, _TRIPLED, _LAST_WEIGHT = ((2, 4, 2), (4, 2, 2)), ((6, 1, 1), (2, 3, 3)), ((5, 3, 0), (1, 0, 7))
+"""p and q in eighths. For draft 0 the first make the weight w 1/2, and the second then 1. The residual of the last
+has other tokens if w is another one."""
+
+
+def weight_situations() -> tuple[Situation, ...]:
+    """Return models for rounds of ``KERNEL_GAMMA`` drafts by block verification, with a weight below 1 (2403.10444).
+
+    After draft 1 the weight may be 1/2. It is that of the residual of draft 2, 3 or 4. In the last ``Situation`` it is
+    1 again after draft 2, before the residual of draft 3.
+    """
+    plans = [{0: _FIRST_WEIGHT, place: _LAST_WEIGHT} for place in range(1, KERNEL_GAMMA)]
+    plans.append({0: _FIRST_WEIGHT, 1: _TRIPLED, 2: _LAST_WEIGHT})
+
+    def row(which: int, plan: Mapping[int, Any], tokens: Tokens) -> Pmf:
+        return np.array([Fraction(mass, 8) for mass in plan[len(tokens) - len(PROMPT)][which]])
+
+    return tuple(
+        certain_but(tuple(plan), len(plans) + seed, (partial(row, 0, plan), partial(row, 1, plan)))
+        for seed, plan in enumerate(plans)
+    )
+
+
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
     """Return models for rounds of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except at two positions.
 
     There is a ``Situation`` for each pair of positions. Two more come first: with p and q that are nearly equal at two
-    positions (``apart_tables``), and with very different probabilities there (``scale_tables``). The models are exact
-    in the dtype of ``kernel``.
+    positions (``apart_tables``), and with very different probabilities there (``scale_tables``). Before these, a kernel
+    of block verification has ``weight_situations``. The models are exact in the dtype of ``kernel``.
     """
     exponent = 7 if kernel.short else 11
     result = [
+        *(weight_situations() if kernel.convention.rule == "block" and not kernel.race else ()),
         certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1]),
         certain_but((0, 2), exponent + 1, scale_tables(exponent), PAIRS[2]),
     ]
