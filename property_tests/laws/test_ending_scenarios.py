@@ -511,3 +511,42 @@ def test_an_end_at_a_late_draft_is_examined_in_quick(first_wrong, expected):
     assert verdict.status is expected
     if expected is Status.REFUTED:
         assert verdict.counterexample.fault.startswith("draft 3 is left out after it is drawn")
+
+
+def looking_up(first_uncut):
+    """Return a factory of greedy engines that look their three drafts up in the text.
+
+    An accepted end is cut off if it is an earlier draft of its round than ``first_uncut``.
+    """
+
+    def make(s):
+        def drafts_of(text):
+            key = text[-2:]
+            place = next((i for i in range(len(text) - 2, 1, -1) if text[i - 2 : i] == key), len(text))
+            return text[place : place + 3]
+
+        def decode(prompt):
+            text, end = tuple(prompt), len(prompt) + s.horizon
+            while len(text) < end:
+                drafts = drafts_of(text)
+                for number, token in enumerate([*drafts, None], 1):
+                    best = int(np.random.choice(s.vocabulary, p=s.target(text)))
+                    text += (best,)
+                    if best == s.eos and (number < first_uncut or best != token):
+                        return text[len(prompt) : end]
+                    if best != token or len(text) == end:
+                        break
+                if s.eos in text[len(prompt) :]:
+                    break
+            return text[len(prompt) : end]
+
+        return Made(decode, stops=True)
+
+    return make
+
+
+@pytest.mark.usefixtures("unexplained")
+@pytest.mark.parametrize(("first_uncut", "expected"), [(9, Status.HOLDS), (2, Status.REFUTED), (3, Status.REFUTED)])
+def test_an_end_at_each_draft_that_is_looked_up_is_examined(first_uncut, expected):
+    looked_up = [item for item in ENDING_SCENARIOS if item.shape.startswith("periodic")]
+    assert law_verdict(looking_up(first_uncut), looked_up).status is expected

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from specverify.laws.certain_tables import CERTAIN, END, planned
+from specverify.laws.certain_tables import CERTAIN, END, periodic_after, planned
 from specverify.laws.scenarios import Scenario
 
 _ENDS: Final = ((80, 1), (80, 3), (80, 2), (81, 2), (80, 0), (84, 2), (87, 0), (93, 0), (102, 3))
@@ -34,6 +34,11 @@ the first text q is uniform everywhere; in the second the first token may be the
 _AFTER_ACCEPTANCE: Final = Scenario(planned(("aaaaaxxx",)), 4, (1,), 12, (END,), seed=55)
 """A text that may end at any of three places after five accepted drafts, where an engine may draft more than at first.
 """
+_LOOKED_UP: Final = tuple(
+    Scenario(periodic_after(99), 8, (0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2), 8, (eos,), seed=37) for eos in (3, 4, 5, 6, 7)
+)
+"""Periodic texts whose prompt has the end token and what follows it. If drafts are looked up in the text, the end is
+each draft of the first round in turn, and p would accept the drafts behind it."""
 QUICK_ENDINGS: Final = (
     *_LATE_ENDS,
     *_UNSURE,
@@ -41,11 +46,12 @@ QUICK_ENDINGS: Final = (
     Scenario(planned(("ddddx",)), 4, (1,), 8, (END,), seed=55),
     Scenario(planned(("daax",)), 4, (1,), 8, (END,), seed=63),
     _AFTER_ACCEPTANCE,
+    _LOOKED_UP[1],
 )
 """Texts of each quick run of an engine. The end of the fifth replaces a rejected draft after accepted ones; the sixth
 may end after four rejected drafts, so an engine that counts rejected drafts as new tokens is wrong there. The seventh
 may end in a round that does not begin at a multiple of gamma + 1, at the first place that a minimum length leaves free.
-The last may end at a late draft of a round."""
+The eighth may end at a late draft of a round. The end of the last is a draft that is looked up in the prompt."""
 ENDING_SCENARIOS: Final = (
     Scenario("generic", 2, (0,), 5, (1,), seed=56),
     Scenario("generic", 3, (0, 1), 3, (2,), seed=51),
@@ -61,6 +67,7 @@ ENDING_SCENARIOS: Final = (
     *(Scenario(planned((f"d{'a' * place}x",)), 4, (1,), 8, (END,), seed=63) for place in range(1, 5)),
     *(Scenario(planned(("a" * place + "x",)), 4, (1,), place + 4, (END,), seed=55) for place in range(5, 11)),
     _AFTER_ACCEPTANCE,
+    *_LOOKED_UP,
     *_LATE_ENDS,
     *_UNSURE,
 )

@@ -50,3 +50,11 @@ def test_a_row_that_is_nearly_all_of_another_row_is_no_mixture(share, said, whos
     mixed = p if whose == "p" else q
     law = {token: (1 - share) * mass / sum(left) + share * mixed[token] for token, mass in enumerate(left)}
     assert replace_rule([Replaced(p, q, law, SLACK)]) == said + whose * bool(said)
+
+
+@pytest.mark.parametrize(("power", "said"), [(2, "norm(max(p - q, 0)^2)"), (1 + 1e-4, "")])
+def test_a_number_that_is_shown_as_one_is_not_named(power, said):
+    p, q = (0.5, 0.3, 0.2, 0.0), (0.1, 0.2, 0.1, 0.6)
+    left = [max(a - b, 0.0) ** power for a, b in zip(p, q, strict=True)]
+    law = {token: mass / sum(left) for token, mass in enumerate(left)}
+    assert replace_rule([Replaced(p, q, law, SLACK)]) == said

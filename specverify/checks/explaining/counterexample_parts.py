@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.checks.explaining.readings import UNDRAFTED, Reading, ReadRound
 from specverify.checks.explaining.round_faults import Context
-from specverify.checks.explaining.wording import apart, short, short_row
+from specverify.checks.explaining.wording import LONG_ROW, apart, short, short_row
 from specverify.reference import Pmf, Tokens
 from specverify.subjects.subject import EngineProgram, InScenario
 
@@ -47,7 +47,8 @@ def described(here: InScenario | EngineProgram) -> str:
     if isinstance(here, EngineProgram):
         return f"setting {here.name}"
     scenario = here.scenario
-    tokens = ", ".join(str(token) for token in range(scenario.vocabulary))
+    first, last = range(min(scenario.vocabulary, LONG_ROW)), scenario.vocabulary - 1
+    tokens = ", ".join(map(str, first)) + (f", ..., {last}" if last > first[-1] else "")
     line = f"vocabulary {{{tokens}}}, {here.variant.label}, prompt {scenario.prompt}, horizon {scenario.horizon}"
     return line + (f", end-of-sequence {scenario.eos}" if scenario.eos else "")
 

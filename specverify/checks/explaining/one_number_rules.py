@@ -310,7 +310,13 @@ def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
             and (error := _error(family, one, law, number)) < MOST_ERROR
         )
         number, error = next(numbers, (0.0, 0.0))
-        if number and fits_all(family, number, error) and any(_is_another(family, one, number) for one in told):
+        is_shown = short(number) not in {"0", "1"}  # else the sentence would state another rule
+        if (
+            number
+            and is_shown
+            and fits_all(family, number, error)
+            and any(_is_another(family, one, number) for one in told)
+        ):
             if family.solve is _exponent and temperature != 1 and fits_all(family, 1 / temperature, error):
                 said = f"temperature {short(temperature)} applied a second time"
                 return f"the residual with the {said}, {family.words.format(c=f'(1/{short(temperature)})')}"

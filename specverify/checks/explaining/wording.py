@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 MOST_DIGITS = 15
+LONG_ROW, SHOWN_ENTRIES = 16, 8
+"""Of a row with more than ``LONG_ROW`` entries only ``SHOWN_ENTRIES`` are shown, with their tokens."""
 
 
 def short(value: Any, digits: int = 3) -> str:
@@ -28,14 +30,35 @@ def apart(one: Any, other: Any) -> tuple[str, str]:
 
 
 def short_row(row: Sequence[Any]) -> str:
-    """Format the pmf ``row`` as ``(0.5, 0.5)``."""
+    """Format the pmf ``row`` as ``(0.5, 0.5)``.
+
+    A long one is formatted by its largest entries, as ``(17: 0.5, 20: 0.5, others 0)``.
+    """
+    if len(row) > LONG_ROW:
+        return _entries(row, sorted(range(len(row)), key=lambda token: -row[token])[:SHOWN_ENTRIES])
     return "(" + ", ".join(short(value) for value in row) + ")"
 
 
+def _entries(row: Sequence[Any], tokens: Sequence[int], digits: int = 3) -> str:
+    """Format the entries of ``tokens`` in ``row`` that are not 0, with their tokens, and state what the others are."""
+    rest = [value for token, value in enumerate(row) if token not in tokens]
+    shown = [f"{token}: {short(row[token], digits)}" for token in sorted(tokens) if row[token] != 0 or any(rest)]
+    return f"({', '.join([*shown, f'{len(rest)} others' if any(rest) else 'others 0'])})"
+
+
 def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
-    """Format the rows ``one`` and ``other`` as ``(0.5, 0.5)`` with just enough digits to show that they differ."""
+    """Format the rows ``one`` and ``other`` as ``(0.5, 0.5)`` with just enough digits to show that they differ.
+
+    Of long rows the entries that differ most are shown (``short_row``).
+    """
+    tokens: Sequence[int] = ()
+    if len(one) == len(other) > LONG_ROW:
+        tokens = sorted(range(len(one)), key=lambda token: -abs(one[token] - other[token]))[:SHOWN_ENTRIES]
     for digits in range(3, MOST_DIGITS):
-        texts = tuple("(" + ", ".join(short(value, digits) for value in row) + ")" for row in (one, other))
+        texts = tuple(
+            _entries(row, tokens, digits) if tokens else "(" + ", ".join(short(value, digits) for value in row) + ")"
+            for row in (one, other)
+        )
         if texts[0] != texts[1]:
             break
     return texts[0], texts[1]

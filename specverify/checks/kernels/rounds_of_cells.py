@@ -30,7 +30,7 @@ def fault_of_cells(
 
     ``settled`` has (cell, tokens): the kernel emits these tokens for all random numbers in the cell. Only sequences of
     drafts whose cells cover nearly all random numbers are examined. Examples from ``situation`` are preferred.
-    ``rounds`` is the kernel in one setting (gamma, vocabulary).
+    ``rounds`` is the kernel in one setting (gamma, vocabulary). Returns None if a token without probability is emitted.
     """
     if rounds.kernel.convention.rule != "token":
         return None
@@ -38,6 +38,9 @@ def fault_of_cells(
     for cell, emitted in settled:
         volumes[cell.case][emitted] += cell.volume
     whole = [number for number, law in volumes.items() if sum(law.values()) >= WHOLE]
+    others = {token for number in whole for tokens in volumes[number] for token in tokens if token >= len(rounds.ids)}
+    if others:  # they are tokens of the kernel's vocabulary, and stand for no entries of the models
+        return None
     whole.sort(key=lambda number: (rounds.cases[number].situation is not situation, number))
     given = [
         _given(rounds.cases[number], volumes[number])._replace(
