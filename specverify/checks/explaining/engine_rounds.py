@@ -441,7 +441,7 @@ def _are(tokens: Collection[Any]) -> str:
 _OTHER_TEXT = re.compile(
     r"\((without the (last|first|first or the last) (\d+ )?tokens?|with \d+ tokens? more|"
     r"with token \d+(, the argmax of p,)? in place of \d+|which has [\d ]+ in place of [\d ]+|another text|"
-    r"_: a position [a-z ]+|which keeps the rejected draft \d+)\)"
+    r"_: a position [a-z, ]+|which keeps the rejected draft \d+)\)"
 )
 """Matches the phrase with which a reading states that a row belongs to another text."""
 

@@ -22,7 +22,7 @@ MOST_REPLACED = 4
 """The largest number of tokens, side by side, by which a wrong text is described as the right one with others."""
 IN_PLACE = " (with token "
 """The beginning of a phrase about a text that differs in its last token."""
-WRONG_POSITIONS = " (_: a position that is missing or occurs twice)"
+WRONG_POSITIONS = " (_: a position that is missing or occurs twice, or an entry of another text)"
 """The phrase about a text in which a forward pass has wrong positions."""
 
 

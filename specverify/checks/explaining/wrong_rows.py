@@ -18,7 +18,7 @@ KEPT = "the target's context "
 """The beginning of a sentence about a token that the context of a row should not contain."""
 OF_DRAFT_MODEL = "the token after accepted drafts is the draft model's"
 """The beginning of the sentence about a bonus for which p is not computed."""
-WRONG_IDS = "a forward pass of the target has wrong position ids"
+WRONG_IDS = "a forward pass of the target has wrong position ids, or cache entries of another text"
 """The beginning of a sentence about positions that are not those of the tokens in the text."""
 LEAST_SHOWN = 3
 """The number of texts that must agree before two requests are said to have exchanged texts."""
